@@ -66,8 +66,8 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
             begins as zeros where the rule reads it or adds to it. A program as a rule returns the gradients of the
             arguments in `wrt`, in that order, with their types and shapes. The rule of a program is a program of all
             arguments, followed by the gradient of each result; its static parameters have the values of those of the
-            program that have the same names. Without a rule it is derived from the program by reverse mode
-            (docs/derivatives.md).
+            program that have the same names. None: for a program, the rule is derived from its operations by reverse
+            mode (docs/derivatives.md).
         wrt: names of the arguments that have gradients; by default all arrays of floats except those that a kernel
             writes. A kernel as a rule names them by the views that it writes. Other arguments have no gradient.
 
@@ -110,9 +110,9 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
 def _arguments_with_gradients(function: Rule, rule: Rule, wrt: Sequence[str] | str | None) -> tuple[str, ...]:
     """Return the names of the arguments of `function` whose gradients `rule` computes.
 
-    A kernel as a rule says them by the views that it writes (`dx` for x); a program has them in `wrt`, or for None
-    computes those of all arrays of floats that `function` does not write. Raise InvalidArgumentError for `wrt` with a
-    kernel, and for names that are no arrays among the arguments.
+    If `rule` is a kernel, they are named by the views that it writes: `dx` for x. If it is a program, they are `wrt`
+    or, if that is None, all arrays of floats that `function` does not write. Raise InvalidArgumentError for `wrt` with
+    a kernel, and for names that are no arrays among the arguments.
     """
     types = _types(function)
     if isinstance(rule, Kernel):

@@ -21,8 +21,8 @@ class KernelBatches:
     and w of the shape (3,), and returns y of the shape (8,). For a batch of 32 values of x, `operator((True, False),
     ...)` returns an operator that takes x as (32, 8) and w as (3,), and returns y as (32, 8).
 
-    `gradients.loaded` creates one for each kernel. The rules for `vmap` of `JaxFunction` and `TorchFunction` call
-    `operator`; these two also call `close`.
+    `gradients.loaded` creates one object for each kernel. `JaxFunction` and `TorchFunction` call `operator` in their
+    rules for `vmap`, and `close` when they are closed.
     """
 
     def __init__(self, kernel: Kernel, allocated: Sequence[str]) -> None:

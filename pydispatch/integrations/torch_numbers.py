@@ -55,8 +55,8 @@ class Rank0:
     def _traced(self, torch: Any, value: Any) -> Any:
         """Return a Python number as a tensor of rank 0 while PyTorch traces, where it may be symbolic.
 
-        An array, which a NumPy scalar is to the tracer, is converted to such a tensor too; any other object is returned
-        unchanged. Raise InvalidArgumentError for a number of another kind or out of range.
+        An object with a dtype is converted to such a tensor too: the tracer represents a NumPy scalar by an array. Any
+        other object is returned unchanged. Raise InvalidArgumentError for a number of another kind or out of range.
         """
         if isinstance(value, bool):
             kind = NumberKind.BOOLEAN
@@ -93,11 +93,12 @@ class Rank0:
         if self.low is not None and tensor.dtype != self.dtype:
             is_float = self.kind is NumberKind.FLOAT
             wide = tensor.to(torch.float64 if is_float else torch.int64)
-            # `wide` is f64 or i64, which lacks the largest u64: such a number is negative in it.
+            # A u64 above the largest i64 becomes negative in `wide`: the least value 0 rejects it. The greatest value
+            # of a u64 argument is not an i64 either, so the comparison is with the largest i64.
             high = self.high if is_float else min(self.high, _INT64_END - 1)
             low = 0 if tensor.dtype == torch.uint64 and not is_float else self.low
             is_between = (wide >= low) & (wide <= high)
-            is_special = ~torch.isfinite(wide)  # an infinity or no number, which floats take
+            is_special = ~torch.isfinite(wide)  # an infinity or NaN, which every float type has
             torch._assert_async(is_between | is_special, self.expected + self.range_text)
         return tensor.to(self.dtype)
 
@@ -110,6 +111,7 @@ class Rank0:
 def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
     """Return the arguments of a function that are tensors of rank 0, each under its position (from 0) and its name."""
     arguments: dict[int | str, Rank0] = {}
+    # The items of `function.arguments` are (kind, element type, sizes, or None for a number).
     for position, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
         if dims is None or len(dims):  # a number, or a tensor of a higher rank
             continue

@@ -53,7 +53,7 @@ class Assignments(Expressions):
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
             indices = self.indices(node.target.slice, memory)  # evaluated once, for the load and the store
-            self.on_access(node.target, memory, indices, is_write=False)
+            self.on_access(node.target, memory, indices, is_write=False)  # emits the checks of a checked kernel
             old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
             self._store(node.target, memory, indices, self._combined(node, old), node)
             return
@@ -112,8 +112,8 @@ class Assignments(Expressions):
         """
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
+        # `scalars_in` returns None for a tuple with a view or an untyped number, which has no types to convert to.
         if isinstance(old, (Scalar, TupleValue)) and scalars_in(old) is not None:
-            # None: a tuple with a view or an untyped number, which has no types to convert to.
             value = self._converted_like(origin, old, value, f"'{name}'")
         else:
             value = self._with_default_types(origin, value)
@@ -154,7 +154,7 @@ class Assignments(Expressions):
                 raise self.error(
                     node, f"{what} is {described(old)}, and this is {described(value)}", "use another variable"
                 )
-            pairs = zip(old.items, value.items, strict=True)
+            pairs = zip(old.items, value.items, strict=True)  # (old value, value) of each item
             return replace(old, items=tuple(self._converted_like(node, *pair, f"a part of {what}") for pair in pairs))
         assert isinstance(old, Scalar)
         return self.converted(node, value, old.type, what)
@@ -172,7 +172,7 @@ class Assignments(Expressions):
         indices: SSA names of the element's indices, such as "%i, %j". origin: expression of the value, for errors.
         """
         stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
-        self.record_write(target, memory)
-        self.on_access(target, memory, indices, is_write=True)
+        self.record_write(target, memory)  # a written view is a result of the kernel
+        self.on_access(target, memory, indices, is_write=True)  # emits the checks of a checked kernel, before the store
         self.writer.line(f"memref.store {stored.name}, {memory.name}[{indices}] : {memory.type}")
         self.writer.has_effects = True

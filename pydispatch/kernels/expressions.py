@@ -81,7 +81,8 @@ class Expressions(Subscripts):
             try:
                 return method(node)
             except TypeMismatch as error:
-                raise self.error(node, error.args[0], error.args[1]) from None
+                message, remedy = error.args
+                raise self.error(node, message, remedy) from None
 
     def _constant(self, node: ast.Constant) -> Entity:
         """Return a number as a literal, and any other constant as a Python object."""

@@ -134,8 +134,8 @@ def lower(
         allocated: Names of written views that the host function allocates, instead of taking them as arguments. Those
             that the kernel reads or writes in part begin as zeros. Each of their symbolic sizes is one of a view that
             is an argument.
-        batched: Names of views that have a leading dimension in the host function: the kernel runs for each of its
-            elements, together. All written views have it.
+        batched: Names of views that have a leading dimension in the host function, the elements of a batch. One
+            dispatch runs the kernel for all elements. Every written view must be among these views.
 
     Raises:
         CompileError: The kernel cannot be lowered.

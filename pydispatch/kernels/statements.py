@@ -96,8 +96,8 @@ class Statements(Assignments):
     def _if_with_exits(self, node: ast.If, following: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Lower an `if` that contains exits (return, break, continue), together with the statements after it.
 
-        `following` are the statements after it in its block.
-        If one branch always exits, the statements after the `if` move into the other branch and need no exit flag:
+        `following` are the statements after the `if` in its block.
+        If one branch always exits, `following` moves into the other branch and needs no exit flag:
 
             if c:                    if c:
                 return                   pass
@@ -316,6 +316,8 @@ class Statements(Assignments):
         if isinstance(result, Undefined):  # returned on some paths only
             raise self._undefined_result(source, function.__name__)
         returns = (statement for statement in ast.walk(source.tree) if isinstance(statement, ast.Return))
+        # This path returned no value, but others do: the call is valid as a statement. A use of `NoResult` as a number
+        # raises the error.
         if result == Known(None) and any(map(returns_value, returns)):
             return NoResult(None, self._undefined_result(source, function.__name__))
         return result

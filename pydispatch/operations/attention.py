@@ -197,6 +197,7 @@ def grouped_heads(builder: Builder, query: Tensor, x: Tensor) -> Tensor:
     heads, fewer = query.shape[-3], x.shape[-3]
     if isinstance(heads, Expr) or isinstance(fewer, Expr) or fewer == 0 or heads % fewer:
         raise builder.fail(f"{fewer} heads of keys and values do not divide {heads} heads of queries")
+    # [..., fewer, s, d] becomes [..., fewer, 1, s, d], [..., fewer, heads // fewer, s, d], then [..., heads, s, d].
     repeated = shapes.expand_dims(builder, x, [x.rank - 2])
     wide = [*x.shape[:-2], heads // fewer, *x.shape[-2:]]
     return shapes.reshape(builder, shapes.broadcast_to(builder, repeated, wide), [*x.shape[:-3], heads, *x.shape[-2:]])

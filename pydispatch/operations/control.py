@@ -220,7 +220,8 @@ def scan(
 def rows_of(builder: Builder, rows: Branch) -> list[Row]:
     """Return the types of the rows, the tensors that each iteration of a `scan` returns to be stacked.
 
-    `rows` is called once to emit them into a discarded block.
+    `rows` is called once to emit them into a discarded block. Raise CompileError if a size of a row is computed in the
+    iteration: the buffer of all rows is allocated before the loop.
     """
     outside = builder.symbols
     with builder.inside(Block()):
@@ -296,7 +297,7 @@ def _have_equal_types_and_ranks(these: Tensors, those: Tensors) -> bool:
 def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
     """Return types that fit both `forms` and `tensors`, the results of another branch or of a loop's iteration.
 
-    A size in which the two differ becomes dynamic: [2, 3] and [2, 4] give [2, None].
+    A type is (dtype, shape). A size in which the two differ becomes None, dynamic: [2, 3] and [2, 4] give [2, None].
     """
     joined: list[Form] = []
     for (dtype, shape), x in zip(forms, tensors, strict=True):

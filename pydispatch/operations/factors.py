@@ -185,6 +185,7 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         # From the right: a (1 - factor v adjoint(v)) is a - factor (a v) adjoint(v), where `products` is a v.
         row = reshape(builder, vector, (batch, 1, n))
         products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), axes=[2], keep=True)
+        # a: the reduced matrix, v: the vector as a row, p: a v, f: the factor.
         similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
         return [similar, _with_factor(builder, factors, j_scalar, factor)]
 
@@ -255,7 +256,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         Right of column j it is `new`, an element of adjoint(H) a. In column j it is beta in row `row`, and
         an element v of the reflection's vector below that row. Other elements are unchanged.
         """
-        k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)
+        k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)  # own_column is j
         is_below, is_in_or_below = _is_below(value, row_index, "gt"), _is_below(value, row_index, "ge")
         in_column = is_below.where(v, is_in_or_below.where(beta, value))
         return (k > own_column).where(new, k.is_equal(own_column).where(in_column, value))

@@ -29,8 +29,9 @@ def lgamma(x: Element) -> Element:
     """Return the logarithm of the absolute value of the gamma function.
 
     For x >= 0.5 it is Lanczos' approximation with z = x - 1 and t = z + 0.5 + g: log(2 pi) / 2 + (z + 0.5) log t - t +
-    log(total), where `total` is his sum of fractions. The terms (z + 0.5) log t - t are computed as
-    (z + 0.5 - t / log t) log t, so that little cancels. For other x it follows from the value at 1 - x by reflection.
+    log(total), where `total` is Lanczos' sum c0 + c1 / (z + 1) + c2 / (z + 2) + .... The terms (z + 0.5) log t - t are
+    computed as (z + 0.5 - t / log t) log t, so that little cancels. For other x the result is computed from the value
+    at 1 - x, by reflection.
     """
     is_reflected = x < 0.5
     z = is_reflected.where(-x, x - 1.0)  # the approximation is that of lgamma(z + 1)
@@ -48,8 +49,8 @@ def lgamma(x: Element) -> Element:
     distance = (fraction < 0.5).where(fraction, 1.0 - fraction)
     log_sine = (distance * math.pi).unary("sin").unary("log")
     # lgamma(x) = log(pi) - log |sin(pi x)| - lgamma(1 - x). At a pole the sine is 0, and -log_sine is inf.
-    is_beside_poles = log_sine.unary("is_finite")
-    reflected = is_beside_poles.where(math.log(math.pi) - log_sine - at_z, -log_sine)
+    is_finite = log_sine.unary("is_finite")
+    reflected = is_finite.where(math.log(math.pi) - log_sine - at_z, -log_sine)
     result = is_reflected.where(reflected, at_z)
     return size.is_equal(math.inf).where(math.inf, result)
 

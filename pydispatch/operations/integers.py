@@ -32,6 +32,7 @@ def divide(lhs: Element, rhs: Element) -> Element:
     if not lhs.dtype.is_integer:
         return lhs / rhs
     is_zero = rhs.is_equal(0)
+    # `_safe_divisor` is rhs, but 1 for a division by 0 and for the smallest integer divided by -1.
     return is_zero.where(-1, lhs / _safe_divisor(lhs, rhs))
 
 
@@ -88,8 +89,9 @@ def multiply_high(lhs: Element, rhs: Element) -> Element:
         extended = arith.MulSIExtendedOp if lhs.dtype.kind is Kind.INT else arith.MulUIExtendedOp
         op = extended(lhs.scalar.value, rhs.scalar.value)
         lhs.scalars.block.add_op(op)
-        return Element(lhs.scalars, Scalar(lhs.dtype, (op.results[1],)))
-    wide = DTYPES[f"{lhs.dtype.name[0]}{max(2 * bits, 8)}"]  # i or u, as the operands
+        _lower_half, upper_half = op.results
+        return Element(lhs.scalars, Scalar(lhs.dtype, (upper_half,)))
+    wide = DTYPES[f"{lhs.dtype.name[0]}{max(2 * bits, 8)}"]  # such as u16 for u8
     return (lhs.to(wide) * rhs.to(wide)).binary("shift_right", bits).to(lhs.dtype)
 
 

@@ -37,6 +37,7 @@ def contract(
         parallel: For each loop whether it is parallel; otherwise the loop is a sum.
         dtype: Type of the products, the sums and the result.
     """
+    # The sums start with zeros: one tensor, or two for real and imaginary parts.
     zero = [builder.splat(builder.scalar_constant(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
     inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in builder.parts(t)]
 
@@ -84,9 +85,16 @@ def dot_general(
         return AffineMap(loops, 0, tuple(AffineExpr.dimension(n) for n in order))
 
     return contract(
-        builder, x, y, map_of([loop_of_x[d] for d in range(x.rank)]), map_of([loop_of_y[d] for d in range(y.rank)]),
-        map_of(range(len(out))), tuple(out), [n < len(out) for n in range(loops)], dtype or x.dtype,
-    )  # fmt: skip
+        builder,
+        x,
+        y,
+        x_map=map_of([loop_of_x[d] for d in range(x.rank)]),
+        y_map=map_of([loop_of_y[d] for d in range(y.rank)]),
+        out_map=map_of(range(len(out))),
+        shape=tuple(out),
+        parallel=[n < len(out) for n in range(loops)],  # the contracted axes are last, and are sums
+        dtype=dtype or x.dtype,
+    )
 
 
 def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -> Tensor:
@@ -99,6 +107,7 @@ def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -
     x = expand_dims(builder, x, axes=[0]) if is_row else x
     y = expand_dims(builder, y, axes=[1]) if is_column else y
     result = _matmul(builder, x, y, dtype)
+    # The axes of size 1 that the vectors got are removed from the result.
     inserted = ([result.rank - 2] if is_row else []) + ([result.rank - 1] if is_column else [])
     return squeeze(builder, result, inserted) if inserted else result
 
@@ -133,12 +142,12 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
         builder,
         x,
         y,
-        map_of(x, last=(row_loop, k_loop)),
-        map_of(y, last=(k_loop, column_loop)),
-        out_map,
-        shape,
-        [True] * k_loop + [False],
-        dtype or x.dtype,
+        x_map=map_of(x, last=(row_loop, k_loop)),
+        y_map=map_of(y, last=(k_loop, column_loop)),
+        out_map=out_map,
+        shape=shape,
+        parallel=[True] * k_loop + [False],
+        dtype=dtype or x.dtype,
     )
 
 
@@ -151,7 +160,7 @@ def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
     result, letters = operands[0], inputs[0]
     result, letters = _diagonal(builder, result, letters)
     for n, other in enumerate(operands[1:], 1):
-        later = set(result_letters).union(*inputs[n + 1 :])
+        later = set(result_letters).union(*inputs[n + 1 :])  # letters that are needed after the product with `other`
         result, letters = _sum_unneeded(builder, result, letters, later | set(inputs[n]))
         y, other_letters = _diagonal(builder, other, inputs[n])
         y, other_letters = _sum_unneeded(builder, y, other_letters, later | set(letters))
@@ -229,8 +238,9 @@ def _product(
     letters i, k. If it is, j is a batch axis, and the product has the letters j, i, k.
     """
     both = [c for c in xs if c in ys]
+    # Letters whose axis has size 1 in only one of the operands. NumPy broadcasts this axis; here it is removed, which
+    # gives the same result: the letter then belongs to the other operand alone.
     ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]
-    # NumPy broadcasts an axis of size 1. Without it the result is the same: the letter is the other operand's alone.
     for c in ones:
         if x.shape[xs.index(c)] == 1:
             x, xs = squeeze(builder, x, [xs.index(c)]), [n for n in xs if n != c]

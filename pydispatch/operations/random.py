@@ -122,9 +122,11 @@ def _bits_of_words(
         ew.bitcast(builder, reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()), U32)
         for n in range(4)
     ]
+    # The key has the words 0 (lower half) and 1, the counter the words 3 (lower half) and 2.
     key_and_counter = [formula(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
     after, values = bits(builder, algorithm, stack(builder, key_and_counter, axis=0), shape, dtype)
     counter = slice_axis(builder, after, axis=0, start=1, limit=2)
+    # The new state: the words of the key, then the upper and the lower half of the new counter.
     counter_words = [reshape(builder, formula(builder, half, counter), ()) for half in (_high, _low)]
     return ew.bitcast(builder, stack(builder, [*words[:2], *counter_words], axis=0), state.dtype), values
 
@@ -158,7 +160,7 @@ def _threefry_bits(
         for n in shape:
             count *= n
         (values,) = _at_each_counter(
-            builder, shape, lambda at, k, c: [_joined(*threefry(k, c + at)).bitcast(dtype)], key, counter
+            builder, shape, lambda index, k, c: [_joined(*threefry(k, c + index)).bitcast(dtype)], key, counter
         )
         return values, count
     # Up to 32 bits. Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the
@@ -170,7 +172,8 @@ def _threefry_bits(
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
     for n in half:
         count *= n
-    pair = _at_each_counter(builder, half, lambda at, k, c: threefry(k, c + at), key, counter)
+    pair = _at_each_counter(builder, half, lambda index, k, c: threefry(k, c + index), key, counter)
+    # Interleave the two tensors along the axis: stacked after it, and joined with it.
     both = stack(builder, pair, axis + 1)
     joined = reshape(builder, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
     values = _lowest_bits_as(builder, slice_(builder, joined, starts=[0] * len(whole), limits=whole), dtype)
@@ -191,8 +194,9 @@ def _philox_bits(
         total *= n
     words = 2 * total if dtype.bits == 64 else total
     count = -(-words // 4)  # each counter gives four words of 32 bits
+    # Four tensors [count] of words. The formula gets the index of a counter, then elements of key, low and high.
     lanes = _at_each_counter(
-        builder, [count], lambda at, k, x, y: philox(k, *_wide_counter_plus(x, y, at)), key, low, high
+        builder, [count], lambda index, k, x, y: philox(k, *_wide_counter_plus(x, y, index)), key, low, high
     )
     flat = reshape(builder, stack(builder, lanes, axis=1), [4 * count])  # the words in the order of the counters
     if dtype.bits == 64:  # two words, the lower one first, are an element
@@ -272,7 +276,10 @@ def integers(builder: Builder, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """
 
     def scaled(value: Element, first: Element, last: Element) -> Element:
-        """Return `first` plus the upper half of the product of the bits and last - first."""
+        """Return `first` plus the upper half of the product of the bits and last - first.
+
+        With bits / 2^32 (or 2^64) as a fraction in [0, 1), this is first + floor(fraction * (last - first)).
+        """
         count = (last.to(I64) - first.to(I64)).to(x.dtype)  # as an unsigned integer, also if the difference overflows
         return (first.to(I64) + multiply_high(value, count).to(I64)).to(low.dtype)
 
@@ -346,6 +353,7 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
         empty = shapes.full(builder, 0, shape, U32)
         return empty, empty
 
+    # One counter for each element; Threefry gives two numbers for it, one for each result.
     counters = shapes.iota(builder, [product(shape)], axis=0, dtype=U64)
     words = formulas(builder, lambda counter, key: threefry(key, counter), counters, key_of_call(builder, seed))
     first, second = (reshape(builder, x, shape) for x in words)

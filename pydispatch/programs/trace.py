@@ -185,7 +185,7 @@ class Trace(Builder):
         """
         frame = _users_frame()
         with self.at(_location(frame)):
-            if self not in _running:
+            if self not in _running:  # the arrays belong to this program, but another one is being traced
                 raise self._foreign_array_error()
             self._count_operation(frame)
             yield

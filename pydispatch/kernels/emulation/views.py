@@ -107,7 +107,8 @@ class ArrayView:
     def element(self, indices: tuple[Any, ...]) -> tuple[int, ...]:
         """Return the index of an element as ints. Raise KernelError if it is outside of the view.
 
-        A negative index counts from the end of its dimension, as a constant index in a compiled kernel does.
+        A negative index counts from the end of its dimension, as a constant index in a compiled kernel does. It stays
+        negative in the result, which indexes a NumPy array.
         """
         for dimension, (position, size) in enumerate(zip(indices, self.shape, strict=True)):
             if not -size <= position < size:
@@ -144,7 +145,7 @@ class ArrayView:
                 position = np.broadcast_to(index, tile_shape).reshape(
                     *tile_shape, *[1] * (len(shape) - axis - len(tile_shape))
                 )
-            else:
+            else:  # a single index, which is the same for all elements of the slice
                 position = np.asarray(index)
             position = np.broadcast_to(position, shape).astype(np.int64)
             inside &= (position >= 0) & (position < size)

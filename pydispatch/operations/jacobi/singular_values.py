@@ -132,7 +132,12 @@ def _orthogonalized(builder: Builder, rows: Tensor, n: Size, dtype: DType) -> tu
     pairs = _Pairs(builder, pair_count(n), dtype)
     # The third tensor is the residual, the maximum over the rounds of a sweep: each sweep starts it at 0.
     columns, vectors, _ = sweep_until_converged(
-        builder, even, [columns, eye, no_cosines], pairs.orthogonalize, lambda state: state[2], reset_index=2
+        builder,
+        even,
+        [columns, eye, no_cosines],
+        rotate=pairs.orthogonalize,
+        residual=lambda state: state[2],
+        reset_index=2,
     )
     return columns, vectors
 
@@ -168,6 +173,7 @@ class _Pairs:
             columns, vectors = self.with_real_products(columns, vectors)
         # The rotation by (cos, sin) diagonalizes the pair's matrix of scalar products [[u u, u v], [u v, v v]].
         first, second = self.split(columns)
+        # `squares` has the scalar products u u, v v and u v of each pair.
         squares = [_row_products(builder, u, v) for u, v in ((first, first), (second, second), (first, second))]
         cos, sin = angles(builder, *squares)
         worst = reductions.reduce(builder, "max", formula(builder, _squared_cosine, *squares), axes=[1, 2])
@@ -216,6 +222,7 @@ def _sorted_lengths(builder: Builder, rows: Tensor, vectors: Tensor, n: Size) ->
     The rows that pad n columns to an even count come last, with the length -1; `with_padding_last` recognizes them by
     their `vectors`.
     """
+    # Each row is divided by its largest magnitude (`sizes`), so that the squares do not overflow.
     directions, sizes = scaled_to_one(builder, rows, axes=[2])
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])
     lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, axes=[2]))
