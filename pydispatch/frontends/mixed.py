@@ -106,7 +106,7 @@ class _Lowering:
 
     def _region(self, region: Region) -> None:
         """Rewrite the operations of a region in place."""
-        for block in reverse_postorder(region):
+        for block in reverse_postorder(region):  # blocks that define values before those that use them
             new = Block()  # collects new operations, which `_flush` moves before the operation that is being rewritten
             with self.b.inside(new):
                 for op in list(block.ops):
@@ -200,7 +200,8 @@ class _Lowering:
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         """Return the tensor of a value of another dialect; cached while the scope in which its sizes were computed is
-        open. `tracer` is that of the operation that uses it."""
+        open. A scope is a block that operations are emitted into. `tracer` is that of the operation that uses it.
+        """
         for scope, known in self.received.get(value, ()):
             if self.b.is_open(scope):
                 return known
@@ -235,7 +236,10 @@ class _Lowering:
         return self.b.from_boundary(value, dtype, tuple(shape))
 
     def _materialize(self, value: SSAValue) -> SSAValue:
-        """Return the tensor of a converted result as a value of its original type; cached while its scope is open."""
+        """Return the tensor of a converted result as a value of its original type.
+
+        The value is cached while its scope, the block that it is emitted into, is open.
+        """
         for scope, known in self.materialized.get(value, ()):
             if self.b.is_open(scope):
                 return known

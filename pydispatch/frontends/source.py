@@ -63,7 +63,7 @@ class Frontend:
     takes_inputs: bool = False
 
     def reads_file(self, path: Path, head: bytes) -> bool:
-        """Return whether this frontend reads a file. `head` has its first bytes, up to `HEAD`."""
+        """Return whether this frontend reads a file. `head` has its first bytes, at most `HEAD` of them."""
         return path.suffix.lower() in self.suffixes
 
     def reads_object(self, source: object) -> bool:

@@ -90,7 +90,11 @@ class NodeCall:
         values: Values,
         opsets: Mapping[str, int],
     ) -> None:
-        """Store the node, no attribute of which counts as read yet. For the parameters, see the class."""
+        """Store the node, no attribute of which counts as read yet.
+
+        `version` is that of the node's operator set, `opsets` has that of each domain. `attributes` and `values`, those
+        of the graph, are by name.
+        """
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node

@@ -285,15 +285,16 @@ def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any
 
     Each byte has seven bits of its number, the lowest ones first; a byte below 0x80 is the last one of its number.
     """
-    last = np.flatnonzero(data < 0x80)
+    last = np.flatnonzero(data < 0x80)  # index of the last byte of each number
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
         raise FormatError(f"a number does not end before byte {end}")
     if len(last) == len(data):  # all numbers have one byte
         return data.astype(np.int64)
-    first = np.concatenate([[0], last[:-1] + 1])
+    first = np.concatenate([[0], last[:-1] + 1])  # index of the first byte of each number
     lengths = last - first + 1
     if lengths.max() > 10:
         raise FormatError(f"a number before byte {end} has more than 10 bytes")
+    # Byte 0 of a number is not shifted, byte 1 is shifted by 7 bits, and so on; the sum of the bytes is the number.
     position = np.arange(len(data)) - np.repeat(first, lengths)
     bits = (data & 0x7F).astype(np.uint64) << (7 * position).astype(np.uint64)
     return np.add.reduceat(bits, first).view(np.int64)

@@ -181,7 +181,8 @@ def _unpack_sub_bytes(dtype: DType, data: np.ndarray[Any, Any], count: int) -> n
     values = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
     if dtype.numpy.kind != "i":
         return values.astype(dtype.numpy)
-    sign = 1 << (dtype.bits - 1)  # flipping and then subtracting the sign bit extends the sign
+    sign = 1 << (dtype.bits - 1)
+    # Flipping and then subtracting the sign bit extends the sign: for 4 bits, 15 becomes (15 ^ 8) - 8 = -1.
     return (values ^ sign).astype(np.int8) - np.int8(sign)
 
 

@@ -60,7 +60,7 @@ class OnnxTracer:
     ) -> None:
         """Index the functions of `source`. No operation is emitted before `main` is called.
 
-        `external` becomes `external_files`. For the parameters, see the class.
+        `external` reads the files next to the model, `operators` has the conversions of each domain by operator name.
         """
         self.builder = builder
         self.source = source
@@ -69,8 +69,8 @@ class OnnxTracer:
         self.options = options
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
         self.kernels = UserKernels(options.kernels)
-        self.inputs: Mapping[str, Tensor] = {}
-        self.depth = 0
+        self.inputs: Mapping[str, Tensor] = {}  # arguments of the program by name, once `main` has declared them
+        self.depth = 0  # number of graphs and functions that contain the current node
 
     def main(self) -> None:
         """Emit the function `main` of the program.
@@ -84,7 +84,7 @@ class OnnxTracer:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)  # version of the operators of each domain
         declarations.check_names(self.builder, graph, [*inputs, *constants])
-        # Declare the arguments. Inputs with elements of their own, from the file or the caller, are none.
+        # Declare the arguments. Inputs whose elements the file or the caller supplies are no arguments.
         initial = {tensor.name for tensor in graph.initializer} | set(constants)
         arguments = [
             declarations.declare_input(self.builder, info, inputs.get(info.name))
@@ -187,8 +187,8 @@ class OnnxTracer:
         is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
-            """Convert the node: inline the model's own function if there is one, else call the operator's
-            conversion.
+            """Convert the node: inline `function`, the model's own for this operator, if there is one; else call the
+            operator's conversion.
             """
             if function is not None:
                 return self._function(function, operands, attributes)

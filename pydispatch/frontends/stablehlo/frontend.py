@@ -31,6 +31,7 @@ class StableHlo(DialectFrontend):
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         """Return whether a file, which begins with `head`, is StableHLO bytecode."""
+        # MLIR bytecode begins with these four bytes; its strings name the dialect.
         return head.startswith(b"ML\xefR") and b"StableHLO" in head
 
     def reads_object(self, source: object) -> bool:

@@ -42,6 +42,7 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
             inputs = tracer.inputs_of(entry, _argument_names(entry), sizes)
             weights = [_bound(b, *pair) for pair in zip(inputs, bound, strict=False)]
             arguments = b.begin(inputs[len(bound) :], {name: least for name, (least, _) in bounds.items()})
+            # Check the lower bounds at run time: n >= least if n - least + 1 is positive.
             for name, (least, message) in bounds.items():
                 b.require_positive(symbol(name, least) - least + 1, message)
             results = tracer.results_of(entry, [*weights, *arguments])
@@ -126,6 +127,7 @@ def _result_names(entry: func.FuncOp, count: int) -> list[str]:
         info = attributes[index].data.get("jax.result_info") if index < len(attributes) and isinstance(
             attributes[index], DictionaryAttr) else None  # fmt: skip
         text = info.data if isinstance(info, StringAttr) else ""
+        # The last key of the path is in one of the two groups; the other is None.
         key = re.search(r"\['(\w+)'\]$|\.(\w+)$", text)
         names.append(next(filter(None, key.groups()), "") if key else f"result{index}")
     return names if len(set(names)) == count else [f"result{n}" for n in range(count)]

@@ -62,10 +62,12 @@ def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
 def bounds_of_sizes(entry: func.FuncOp, names: Mapping[ArgumentAxis, str]) -> dict[str, LowerBound]:
     """Return the lower bounds of dynamic sizes of arguments, by name, that assertions of a function state.
 
-    JAX asserts that each size is at least 1, and computes with sizes as if they were. Bounds below 0 are left out.
+    JAX asserts that each size is at least 1, and computes with sizes as if they were. Of several bounds
+    of one size the largest counts. Bounds of 0 or less are left out: every size satisfies them.
     """
     bounds: dict[str, LowerBound] = {}
     for op, (size, bound) in _comparisons(entry, "GE"):
+        # (-1, -1) is no key of `names`: values that are no size of an argument have no name.
         name, least = names.get(_argument_axis(size, entry) or (-1, -1)), _constant(bound)
         if name is not None and least is not None and least > (bounds[name].least if name in bounds else 0):
             message = op.properties.get("error_message") or op.attributes.get("error_message")

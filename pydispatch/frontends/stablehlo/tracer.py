@@ -52,7 +52,10 @@ class StablehloTracer(trace.MlirTracer):
         self, builder: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
         scalars: Mapping[str, Callable[..., Scalar]],
     ) -> None:  # fmt: skip
-        """Create a tracer that has converted no operation yet; `table` and `scalars` are described at the class."""
+        """Create a tracer that has converted no operation yet.
+
+        `table` has the conversions of operations by name, `scalars` those of operations on single elements.
+        """
         super().__init__(builder, module, table)
         self.options = options
         self._scalar_table = scalars

@@ -56,7 +56,7 @@ def _attention(
     if past_value is not None:
         value = slicing.concat(call.b, [past_value, value], axis=2)
 
-    # The masks, all of which apply.
+    # The masks, all of which apply. `_pad_mask` adds keys that are left out to a mask for fewer keys.
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
         # Position of the first query among the keys: for all sequences, or one for each as [batch, 1, 1, 1].
@@ -184,12 +184,13 @@ def rotate_any(
         interleaved: Whether neighbours (elements 2i and 2i + 1) are rotated as a pair, rather than i and i + width / 2.
         width: Number of elements of each head that are rotated; 0 for all.
     """
-    if x.rank == 4:
+    if x.rank == 4:  # [batch, heads, length, size]
         transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])
         rotated = rotate(
             call, transposed, cosines, sines, position_ids, interleaved, width or static_size(call, x.shape[3])
         )
         return shapes.transpose(call.b, rotated, [0, 2, 1, 3])
+    # [batch, length, heads * size]
     total = static_size(call, x.shape[2])
     if x.rank != 3 or heads < 1 or total % heads:
         raise call.fail(f"{x} cannot be divided among {heads} heads")

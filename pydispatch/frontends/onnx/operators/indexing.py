@@ -245,6 +245,7 @@ def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Se
         """
         # `total` and `stride` begin as 0 and 1 in the type of `position`. From the last axis on, the remainder by the
         # old size is the index along the axis, which is multiplied by the axis's stride in the new shape.
+        # All are integers, so that `/` drops the remainder.
         remaining, total, stride = position, position * 0, position * 0 + 1
         for d in reversed(range(len(old))):
             total = total + remaining % sizes[d] * stride

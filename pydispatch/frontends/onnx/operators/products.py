@@ -33,6 +33,7 @@ def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Te
     x = shapes.transpose(call.b, x) if call.flag("transA") else x
     y = shapes.transpose(call.b, y) if call.flag("transB") else y
     alpha, beta = call.real("alpha", 1.0), call.real("beta", 1.0)
+    # `_times` multiplies an element by a constant, and emits nothing for 1.
     product_ = products.matmul(call.b, x, y, wide(x.dtype))
     if bias is None or beta == 0.0:
         return formula(call.b, lambda v: _times(v, alpha).to(x.dtype), product_)
@@ -148,7 +149,8 @@ def paddings(call: NodeCall, name: str, count: int) -> list[int]:
 
 def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
     """Return the spatial sizes of the filters w [f, c, ...]. Raise CompileError if the attribute kernel_shape
-    contradicts them, or if x has another number of axes. Dynamic sizes are compared with it at run time.
+    contradicts them, or if x has another number of axes. Dynamic sizes are compared with
+    kernel_shape at run time.
     """
     if w.rank != x.rank:
         raise call.fail(f"its operands are {x} and {w}; expected as many axes in both")
@@ -160,6 +162,7 @@ def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
     ):
         raise call.fail(f"its kernel_shape is {stated}, which is not that of its filters {w}")
     for size, expected in zip(w.shape[2:], stated, strict=True):
+        # If the sizes differ at run time, they are written in place of {a} and {b}.
         message = f"{call.node.op_type}: a size of its filters is {{a}}; its kernel_shape states {{b}}"
         call.b.require_equal(size, expected, message)
     return w.shape[2:]
@@ -207,8 +210,8 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
     """Return the transposed convolution of x [n, c, ...] by filters w, plus one bias element per channel of the result.
 
     The pads crop the result: an axis of 3 with a kernel of 3 and the stride 2 becomes 7 elements, of which the pads 1
-    and 1 leave 5. They are those that lead to the sizes in the attribute output_shape if the node has it; else those of
-    auto_pad, if that is not NOTSET; else those in the attribute pads. Filters w are [c, f / groups, ...], and
+    and 1 leave 5. They are computed from the attribute output_shape, the sizes of the result, if the node has it; else
+    from auto_pad, unless it is NOTSET; else they are the attribute pads. Filters w are [c, f / groups, ...], and
     output_padding appends elements to the result.
 
     Raise CompileError if output_shape does not have a size for each spatial axis, or another attribute is invalid.

@@ -123,6 +123,7 @@ def _recurrent(
         if input_bias is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, input_bias)
         step = cell(n, row(call.b, r, n), recurrence_bias)
+        # More than _MAX_UNROLLED_STEPS steps are a loop. `row(b, t, n)` is t[n].
         output, ends = over_steps(
             b, elementwise.convert(b, inputs, x.dtype), [row(b, t, n) for t in states], step, backwards=backwards,
             unrolled=_MAX_UNROLLED_STEPS, lengths=lengths,
@@ -209,7 +210,7 @@ def _rnn(
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
-        (f,) = functions[n]
+        (f,) = functions[n]  # the activation of direction n
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             """Return the new hidden state, from the inputs times their weights and the old state."""
@@ -262,6 +263,7 @@ class _GruCell:
         update_gate = formula(b, lambda u, v: f(u + v), update, own_update)
         reset_gate = formula(b, lambda u, v: f(u + v), reset, own_reset)
         new = self._new_state(candidate, reset_gate, old)
+        # The interpolation of both states: (1 - update gate) * new + update gate * old.
         return [formula(b, lambda k, u, v: (1.0 - k) * u + k * v, update_gate, new, old)]
 
     def _new_state(self, candidate: Tensor, reset_gate: Tensor, old: Tensor) -> Tensor:
@@ -308,7 +310,7 @@ def _gru(
         gate_bias = candidate_bias = None
         if own_bias is not None:
             gate_bias, candidate_bias = _split_rows(call, own_bias, hidden + hidden)
-        f, g = functions[n]
+        f, g = functions[n]  # the activations of the gates and of the candidate in direction n
         return _GruCell(call, f, g, gate_weights, gate_bias, candidate_weights, candidate_bias, resets_product).step
 
     return _recurrent(call, x, w, r, bias, lengths, [h], gates=3, cell=cell)
@@ -409,7 +411,7 @@ def _lstm(
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
-        f, g, k = functions[n]
+        f, g, k = functions[n]  # the activations of the gates, the cell state and the output in direction n
         own_peepholes = None if peepholes is None else _split_gates(call, row(call.b, peepholes, n), count=3)
         return _LstmCell(call, f, g, k, weights, own_bias, own_peepholes, is_coupled).step
 

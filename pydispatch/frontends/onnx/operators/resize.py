@@ -112,6 +112,8 @@ def _scaled_sizes(call: NodeCall, old: Sequence[Size], scales: Tensor) -> tuple[
 def _scaled_size(call: NodeCall, size: Size, factor: Number) -> Size:
     """Return floor(size * factor). A constant factor of a dynamic size is approximated by a fraction with a denominator
     of at most 1000, because sizes are expressions of integers.
+
+    A factor that is computed at run time gives a new dynamic size. A check at run time fails if this size is negative.
     """
     if isinstance(factor, Tensor):
         b = call.b

@@ -40,7 +40,7 @@ def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
 def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allow_zero: bool) -> list[Size]:
     """Return the shape that `integers`, which are computed in each call, state for a reshape of x.
 
-    0 and -1 have the meaning that they have in `_reshape`.
+    -1 stands for the remaining elements. 0 is the size of the same axis of x, or the size 0 with `allow_zero`.
     """
     b = call.b
     sizes = [HostInteger.of(b, n) for n in integers]
@@ -88,6 +88,7 @@ def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
         return shapes.squeeze(call.b, x, stated)
     for size in stated.chosen(x.shape):
         size.is_equal(1).require(f"Squeeze: an axis of {x} that its operand 'axes' names has another size than 1")
+    # `others`: the sizes of the axes that are not removed.
     return shapes.reshape(call.b, x, [n.size() for n in stated.others(x.shape)])
 
 
@@ -103,6 +104,7 @@ def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     stated = call.integers_of(axes, "axes")
     computed = [n for n in stated if isinstance(n, HostInteger)]
     if computed:  # then all are: an operand is constant or computed as a whole
+        # `inserted`: the shape of x with size 1 at these axes of the result.
         return shapes.reshape(call.b, x, ChosenAxes(call.b, computed, x.rank + len(stated)).inserted(x.shape))
     return shapes.expand_dims(call.b, x, _added_axes(call, x, [int(n) for n in stated]))  # type: ignore[arg-type]
 
@@ -196,6 +198,7 @@ def _expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     if not any(isinstance(n, HostInteger) for n in wanted):
         sizes = call.sizes(shape, "shape")
         return shapes.broadcast_to(call.b, x, elementwise.broadcast_shape(call.b, x.shape, tuple(sizes)))
+    # Sizes that each call computes. Leading 1s bring both shapes to one rank.
     rank = max(x.rank, len(wanted))
     x = shapes.reshape(call.b, x, [1] * (rank - x.rank) + list(x.shape))
     wanted = [1] * (rank - len(wanted)) + wanted
@@ -271,6 +274,7 @@ def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     upper = call.flag("upper", default=True)
     if x.rank < 2:
         raise call.fail(f"its operand is {x}; expected 2 axes or more")
+    # "ge": elements stay where column - row >= k.
     return matrices.triangle(call.b, x, "ge" if upper else "le", k if k is not None else call.b.constant(np.int64(0)))
 
 

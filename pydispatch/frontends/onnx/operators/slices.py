@@ -77,7 +77,8 @@ def _slice_by_computed_step(
     first, last = is_forward.where(0, -1), is_forward.where(size, size - 1)
     low, high = (_from_end(call, position, size) for position in (start, end))
     low, high = low.max(0).min(last), high.max(first).min(last)
-    # ceil((high - low) / step), by a floor division.
+    # ceil((high - low) / step) by a floor division: forwards (high - low - 1) // step + 1, backwards
+    # (high - low + 1) // step + 1.
     count = ((high - low - is_forward.where(1, -1)) // step + 1).max(0)
     return indexing.strided_axis(call.b, x, axis, low, count.size("count"), step)
 
@@ -128,6 +129,7 @@ def _position(call: NodeCall, position: Integer, size: Size, is_reversed: bool) 
         position = _from_end(call, position, size)
         return (-1 - position + size if is_reversed else position).max(0).size()
     if not isinstance(position, Expr) and abs(position) > _LIMIT:
+        # Negative: the start, else the end. On the reversed axis these two change places.
         return 0 if (position < 0) != is_reversed else size
     position = slicing.counted_from_start(position, size)
     return size - 1 - position if is_reversed else position

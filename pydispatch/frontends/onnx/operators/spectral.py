@@ -97,11 +97,13 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
     count, signal = None if length is None else _length(call, length, "dft_length"), _complex(call, x)
     if not isinstance(along, ChosenAxes):
         return _pairs(call, _fft(call, signal, along, count, inverse, one_sided))
+    # Checked at run time: axis signal.rank of x is that of the pairs, which `signal` does not have.
     (along.axes[0] < signal.rank).require("DFT: its axis is the last one")
     signal_axis = ChosenAxes(call.b, along.axes, signal.rank)  # the same axis: x has one axis more, its last one
     spectrum = _fft(
         call, as_rows(call.b, signal, signal_axis), axis=1, length=count, inverse=inverse, one_sided=one_sided
     )
+    # `replaced` returns the signal's shape with another size of the transformed axis.
     return _pairs(call, shapes.reshape(call.b, spectrum, signal_axis.replaced(signal.shape, spectrum.shape[1])))
 
 
@@ -168,7 +170,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale.
 
     `bins` is the number of filters, `length` the length of a transform: length // 2 + 1 frequencies are used. `rate` is
-    the sampling rate in hertz, `lowest` and `highest` are the outer edges in hertz.
+    the sampling rate in hertz. The edges of the filters begin at `lowest` and are below `highest`, both in hertz.
 
     Edges of the filters are indices of Fourier coefficients, rounded down; a filter without a rising side has the
     weight 1 at its middle. Both follow ONNX's reference implementation.
@@ -183,6 +185,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
         A frequency of f hertz is log(1 + f / 700) on the mel scale, up to a factor.
         """
         first, last = ((v.to(F64) / 700.0 + 1.0).unary("log") for v in (low, high))
+        # Edge 0 is at `low`. Edge count + 2 would be at `high`, so that all edges are below `high`.
         position = first + i.to(F64) * (last - first) / (count.to(F64) + 2.0)
         hertz = (position.unary("exp") - 1.0) * 700.0
         return ((size.to(F64) + 1.0) * hertz / rate.to(F64)).unary("floor").to(I64)

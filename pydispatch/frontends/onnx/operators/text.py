@@ -66,6 +66,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
             # Up to `skips` words may be skipped between adjacent words of an n-gram, if it fits into a row at all.
             steps = range(1, skips + 2) if length > 1 else [1]
             counts.append(_count_grams(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
+            # A 1 for each n-gram (row) in its column of the result.
             matrices.append(np.zeros((len(grams), size)))
             matrices[-1][np.arange(len(grams)), own_columns] = 1
     if not counts:

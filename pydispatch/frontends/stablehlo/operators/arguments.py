@@ -38,6 +38,7 @@ def argument_of(
         starts: Their initial values, of rank 0.
         axes: The axes that are reduced.
     """
+    # Only pairs with indices along a single axis match, and only if the first result, the extreme, has no uses.
     if len(tensors) != 2 or len(axes) != 1 or op.results[0].uses or not _is_iota(tracer, op.operands[1], axes[0]):
         return None
     name = next((name for name in BETTER if _is_choice(tracer, op.regions[0], name)), None)

@@ -30,6 +30,7 @@ def compare(
     """
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
         raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
+    # Equate the shapes: `as_shape` states sizes in another way, and compares them at run time where that is needed.
     rhs = tracer.b.as_shape(rhs, lhs.shape)
     lhs = tracer.b.as_shape(lhs, rhs.shape)
     sides = [tracer.b.to_boundary(side) for side in (lhs, rhs)]

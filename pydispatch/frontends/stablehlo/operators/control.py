@@ -102,6 +102,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
     def arguments(iteration: Size, carried: list[Tensor]) -> list[Tensor]:
         """Return all loop variables at the start of an iteration: carried tensors, and numbers with a known step."""
         by_index = dict(zip(others, carried, strict=True))
+        # `_number` returns the number as a constant of the type of x.
         return [
             by_index[n] if n in by_index else _number(starts[n] + iteration * steps[n], x)
             for n, x in enumerate(operands)
@@ -226,8 +227,8 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
     """Return the original of a value that may be a copy; a value that is no copy is returned unchanged.
 
-    Operations of _PASSED_ON that do not change the type are replaced by their operand, and arguments of called
-    functions by the operands of the call, which `frame` has.
+    Conversions and reshapes (_PASSED_ON) that do not change the type are replaced by their operand. Arguments of called
+    functions are replaced by the operands of the call, which `frame` has.
     """
     while True:
         if value in frame:

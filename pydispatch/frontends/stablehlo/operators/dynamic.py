@@ -55,6 +55,8 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
     """Pad x with `value`. paddings: vectors of a number for each axis, the elements before it, after it, and between
     its elements.
     """
+    # Numbers of any sign (least=None): a negative `low` or `high` crops x. Numbers that are computed at run time become
+    # symbols with the name of the hint.
     low, high, interior = (
         sizes_in(tracer, g, hint, least=None) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
     )
@@ -64,6 +66,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
         return padding.pad_between(tracer.b, x, low, high, value, interior)
     inner = [int(n) for n in interior]  # type: ignore[arg-type]
     tracer.entries(inner, x.rank, "interior_padding", least=0)  # raises for negative numbers
+    # Pad between the elements first, then pad or crop both ends.
     spread = slicing.pad(tracer.b, x, [0] * x.rank, [0] * x.rank, value, inner)
     return slicing.pad_or_crop(tracer.b, spread, low, high, value)
 
@@ -82,7 +85,7 @@ def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -
     x = slicing.slice_(tracer.b, x, starts, limits, known)
     for axis, n in enumerate(strides):
         if isinstance(n, Expr):
-            step = HostInteger.of(tracer.b, n)
+            step = HostInteger.of(tracer.b, n)  # the host computes this integer, and checks it, in each call
             (step > 0).require(f"the stride of axis {axis} of 'stablehlo.real_dynamic_slice' is not positive")
             zero = HostInteger.of(tracer.b, 0)
             x = strided_axis(tracer.b, x, axis, zero, ceil_div(x.shape[axis], n), step)

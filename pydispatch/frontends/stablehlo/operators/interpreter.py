@@ -47,7 +47,7 @@ def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) 
         raise tracer.b.fail(
             f"probe '{_name(op)}' has seen {len(recorded)} value(s) here, so iteration {iteration} has none"
         )
-    parent, value = recorded[iteration]
+    parent, value = recorded[iteration]  # parent: the operation whose region has the probe
     if parent is not op.parent_op():
         raise tracer.b.fail(f"probe '{_name(op)}' is in a branch, a called function or a loop within a loop",
                             "probe a value of this block or of the body of one of its loops")  # fmt: skip

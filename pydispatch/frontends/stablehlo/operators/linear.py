@@ -196,6 +196,7 @@ def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")
     if mode == "N":
+        # `result`: index of the result of the call whose shape the zeros have; `like` supplies its dynamic sizes.
         u, vt = _zeros_of_result(tracer, op, result=2, like=u), _zeros_of_result(tracer, op, result=3, like=vt)
     return x, values, u, vt, _zero_for_each_matrix(tracer, op, x)
 

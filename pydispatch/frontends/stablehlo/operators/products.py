@@ -130,6 +130,7 @@ def _sizes_without_products(
         return None
     sizes: list[Size] = []
     for d, (n, k) in enumerate(zip(x.shape[2:], w.shape[2:], strict=True)):
+        # Size of the axis with zeros between its elements and padding; number of elements that a window spans.
         padded = (max((n - 1) * input_dilations[d] + 1, 0) if n else 0) + low[d] + high[d]
         extent = (k - 1) * window.dilations[d] + 1 if k else 0
         fits = padded > 0 and extent <= padded

@@ -54,8 +54,8 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     # The common case, a mixture of experts, has a kernel that computes each row with the matrix of its group only.
     if ragged in rows and contracted and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
-        ((left, right),) = contracting
-        (column,) = {0, 1, 2} - {groups[0], right}
+        ((left, right),) = contracting  # the contracted dimensions of x and of y
+        (column,) = {0, 1, 2} - {groups[0], right}  # the dimension of y that remains in the result
         matrices = shapes.transpose(tracer.b, y, [groups[0], right, column])
         columns = shapes.transpose(tracer.b, x, [ragged, left])
         return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))

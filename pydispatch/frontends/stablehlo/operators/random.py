@@ -34,8 +34,8 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     """Return random numbers in a range or of a normal distribution. The operation has no operand for a generator state,
     so the random state of the program is used.
 
-    low, high: the range, without `high`; or mean and standard deviation. sizes: vector of the sizes of the result, read
-    only if its type has dynamic sizes.
+    low, high: the numbers are at least `low` and less than `high`; or these are the mean and the standard deviation.
+    sizes: vector of the sizes of the result, read only if its type has dynamic sizes.
 
     Raise CompileError if the shape is dynamic, or the type has no such distribution.
     """

@@ -83,6 +83,7 @@ def _select_and_scatter(tracer: StablehloTracer, op: Operation, x: Tensor, sourc
     )
     low, high = tracer.padding(op, rank)
     window = Window(strides, low, high, dilations=(1,) * rank)
+    # Each region as a function(scalars, elements) -> results, of which there is one.
     select, scatter = (tracer.scalar_function(region) for region in op.regions)
     return window_selection.select_and_scatter(
         tracer.b, x, source, start, kernel, window,

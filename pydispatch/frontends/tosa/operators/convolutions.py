@@ -121,6 +121,7 @@ def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     out = window_sizes(tracer.b, image.shape[1:3], kernel.shape[:2], unpadded)
     n, y, x_, c, m, ky, kx = (AffineExpr.dimension(loop) for loop in range(7))
     (sy, sx), (dy, dx) = window.strides, window.dilations
+    # The elements of the image and of the kernel that an iteration multiplies. The first 5 loops are parallel.
     x_map = AffineMap(7, 0, (n, y * sy + ky * dy, x_ * sx + kx * dx, c))
     w_map = AffineMap(7, 0, (ky, kx, c, m))
     shape = (image.shape[0], *out, *kernel.shape[2:])

@@ -47,6 +47,7 @@ def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, 
     _checked(tracer, table, indices)
     tracer.require_rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)
+    # pairs [n, w, 2]: for each new row the index of its table and its index in the table. `_PAIRS` names their axes.
     table_indices = shapes.iota(tracer.b, indices.shape[:1], axis=0, dtype=indices.dtype)
     pairs = slicing.stack(tracer.b, [shapes.broadcast_to(tracer.b, table_indices, indices.shape, [0]), indices], axis=2)
     # unique: TOSA forbids equal indices of one table.

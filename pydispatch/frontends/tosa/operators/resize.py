@@ -171,6 +171,7 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         _taken(tracer.b, inputs[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)
     ]
     dtype = tracer.dtype(op)
+    # The distances as tensors along the height and the width of the result, which broadcast to its elements.
     dy, dx = _along(tracer.b, y.distance, axis=1), _along(tracer.b, x_.distance, axis=2)
     return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, dy, dx)
 

@@ -30,7 +30,7 @@ def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Opera
 
     Raise CompileError if the lists differ in length, and for a division by 0.
     """
-    a, b = (tracer.sizes_of(op, inputs, at, "operand") for at in (0, 1))
+    a, b = (tracer.sizes_of(op, inputs, index=at, name="operand") for at in (0, 1))
     if len(a) != len(b):
         raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
     if function in (operator.floordiv, operator.mod, ceil_div) and 0 in b:

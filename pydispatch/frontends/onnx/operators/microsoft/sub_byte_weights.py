@@ -48,10 +48,12 @@ def matmul(
     """
     b = call.b
     k, n, bits, block = call.integer("K"), call.integer("N"), call.integer("bits", 4), call.integer("block_size")
+    # Bytes of the integers that may replace elements of x in the product; None: its floats must be used.
     integer_bytes = _INTEGER_BYTES.get(call.integer("accuracy_level", 0))
     # A block takes whole bytes.
     if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1 or block * bits % 8:
         raise call.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
+    # Blocks of a row: k / block, rounded up. The type of the computation: at least f32.
     blocks, inner = -(-k // block), normalization.wide(x.dtype)
     weights = _dequantized(call, shapes.reshape(b, packed, [n, blocks, block * bits // 8]), scales, zeros, bits, inner)
 
@@ -88,7 +90,7 @@ def _dequantized(
     n, blocks = packed.shape[:2]
     if zeros is not None:
         if zeros.dtype == U8:  # packed, with unused numbers at the end of the last byte of a row
-            row = -(-blocks * bits // 8)
+            row = -(-blocks * bits // 8)  # bytes of a row: blocks * bits / 8, rounded up
             zeros = slicing.slice_axis(
                 b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), axis=1, start=0, limit=blocks
             )
