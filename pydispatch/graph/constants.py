@@ -78,7 +78,7 @@ def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     if dtype.has_numpy_values:
         with np.errstate(all="ignore"):
             return array.astype(dtype.numpy)
-    if dtype_of_numpy(array) is dtype:  # an array of ml_dtypes
+    if dtype_of_numpy(array) is dtype:  # an array of ml_dtypes: its elements have these bits already
         return array.view(dtype.numpy)
     if dtype.name == "bf16":
         return small_floats.encode_bfloat(array)

@@ -32,7 +32,8 @@ def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
     b = size({atoms: -factor for atoms, factor in difference if factor < 0})
     rest = lhs - a
     if any(isinstance(atom, Term) and atom.op not in EXTREMA for atoms, _ in terms_of(rest) for atom in atoms):
-        # A quotient would be twice in the expression, and 2^n times in that of n quotients of each other.
+        # The expression below would contain a quotient of `rest` twice. With n quotients inside of each other, it would
+        # contain the innermost one 2^n times.
         return term(op, lhs, rhs)
     least = _minimum_term(a, b) + rest
     return least if op == "min" else lhs + rhs - least

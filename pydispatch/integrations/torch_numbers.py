@@ -111,7 +111,7 @@ class Rank0:
 def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
     """Return the arguments of a function that are tensors of rank 0, each under its position (from 0) and its name."""
     arguments: dict[int | str, Rank0] = {}
-    # The items of `function.arguments` are (kind, element type, sizes, or None for a number).
+    # The items of `function.arguments` are (name, element type, sizes or None for a number).
     for position, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
         if dims is None or len(dims):  # a number, or a tensor of a higher rank
             continue

@@ -15,6 +15,7 @@ def shared_roots(nodes: Sequence[Any]) -> dict[Any, Any]:
     users: dict[Any, int] = {}  # node that allocates memory → number of outputs in this memory
     for origin in roots.values():
         users[origin] = users.get(origin, 0) + 1
+    # Memory that the graph allocates is the result of a function; that of inputs is not (op "placeholder").
     return {node: origin for node, origin in roots.items() if users[origin] > 1 and origin.op == "call_function"}
 
 

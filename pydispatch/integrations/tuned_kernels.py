@@ -133,7 +133,7 @@ class TunedKernel(Kernel):
         `name` is the argument's own name, for a number, or the name of its size along the axis.
         """
         for index, parameter in enumerate(self.kernels[0].passed):
-            if parameter.type is None:
+            if parameter.type is None:  # a static parameter, which calls do not pass
                 continue
             if parameter.name == name and not parameter.is_view:
                 return index, None

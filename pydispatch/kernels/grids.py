@@ -50,7 +50,10 @@ def workgroup_counts(
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
     def counts_of(call: GridCall) -> list[Size | int]:
-        """Call the grid function with symbolic sizes; return the number of workgroups along the three axes."""
+        """Call the grid function with symbolic sizes; return the number of workgroups along the three axes.
+
+        Its arguments are stand-ins of the views, which have only a shape, and the values of static parameters.
+        """
         assert callable(grid)
         views = stand_ins(passed, lambda parameter, axis: Size(call, symbols[parameter.name, axis]))
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
@@ -90,7 +93,7 @@ def _covering_counts(covered: Sequence[tuple[Scalar | Literal, int]], call: Grid
     counts: list[Size | int] = []
     for size, extent in covered:
         count = Size(call, size.name) if isinstance(size, Scalar) else int(size.value)
-        counts.append(count if extent == 1 else -(-count // extent))  # rounded up
+        counts.append(count if extent == 1 else -(-count // extent))  # count / extent, rounded up
     return counts + [1] * (3 - len(counts))
 
 
@@ -143,6 +146,6 @@ def covering(
             f"the grid over '{written.name}' would have {len(sizes)} dimensions",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
-    # Both have the last dimension of the view, axis 0 of the grid, first.
+    # `extents` has the last dimension of the view first, which is axis 0 of the grid: so have the reversed sizes.
     padded = [*extents, *[1] * (len(sizes) - len(extents))]
     return list(zip(sizes[::-1], padded, strict=True))

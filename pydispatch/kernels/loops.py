@@ -134,7 +134,7 @@ class Loops(Statements):
         """Emit the body of a loop once for each item of a tuple."""
         exits = {name for statement in node.body for name in exits_of(statement)}
         if exits:
-            keyword = sorted(exits)[0].strip()  # names of exits end with a space
+            keyword = sorted(exits)[0].strip()  # names of exits end with a space, unlike names of variables
             raise self.error(
                 node, f"'{keyword}' in a loop over a tuple, which is written once for each item",
                 "let a condition decide what is done",
@@ -143,6 +143,7 @@ class Loops(Statements):
         for item in items:
             self._bind_item(node.target, item)
             self.block(node.body)
+            # After the loop its variables have no value, but those that are stored in memory (Spilled) keep theirs.
             for name in names_in(node.target):
                 if not isinstance(self.environment[name], Spilled):
                     self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
@@ -152,7 +153,10 @@ class Loops(Statements):
         self.environment[target.id] = value
 
     def _bind_item(self, target: ast.expr, item: Entity) -> None:
-        """Bind the names of a loop over a tuple to an item as it is: a view, or a number without a type."""
+        """Bind the names of a loop over a tuple to an item, without a conversion: views and untyped numbers stay such.
+
+        The target of `for (a, b) in pairs` is a tuple of names, which are bound to the items of the item.
+        """
         if isinstance(target, ast.Name):
             self.check_name(target)
             self.bind_loop_variable(target, item)
@@ -339,8 +343,8 @@ class Loops(Statements):
         early exits.
 
         Args:
-            counters: Initial values of variables that the kernel does not name, such as the counter of a `for` loop.
             node: The loop.
+            counters: Initial values of variables that the kernel does not name, such as the counter of a `for` loop.
             goes_on: Emits the loop condition, from the current counters.
             begin: Binds the names that the body reads, such as a loop variable, from the current counters.
             next_of: Emits the counters of the next iteration from the current ones.
@@ -369,7 +373,7 @@ class Loops(Statements):
 
         # The region of the condition.
         tested = enter()
-        condition = self._unless_exited(goes_on(tested[: len(counters)]), flags)
+        condition = self._unless_exited(goes_on(tested[: len(counters)]), flags)  # false if a flag is set
         decided = cast(self.writer, condition, "i1")
         listed, spelled = ", ".join(s.name for s in tested), ", ".join(types)
         passed_on = f" {listed} : {spelled}" if types else ""

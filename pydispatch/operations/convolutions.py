@@ -221,9 +221,9 @@ def _without_inserted_zeros(
         for group, phase, step, axis in zip(group_dims, phase_dims, step_dims, grouped, strict=True)
     ]
     convolved = contract(
-        builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *positions)),
-        AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
-        tuple(loops[i] for i in result), is_parallel, dtype,
+        builder, x, w, x_map=AffineMap(count, 0, (d(0), d(at_c), *positions)),
+        y_map=AffineMap(count, 0, tuple(d(i) for i in order)), out_map=AffineMap(count, 0, tuple(d(i) for i in result)),
+        shape=tuple(loops[i] for i in result), parallel=is_parallel, dtype=dtype,
     )  # fmt: skip
     sizes = [groups[i] * s for i, s in enumerate(factors)]
     first_spatial_axis = 1 if channels_last else 2
@@ -341,7 +341,7 @@ def _windows(
     out_map = AffineMap(count, 0, tuple(d(n) for n in range(result_loops)))
     lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
     is_parallel = [n < result_loops for n in range(count)]
-    return contract(builder, x, w, x_map, w_map, out_map, (*lead, *out), parallel=is_parallel, dtype=dtype)
+    return contract(builder, x, w, x_map, w_map, out_map, shape=(*lead, *out), parallel=is_parallel, dtype=dtype)
 
 
 def transposed_convolution(
@@ -387,7 +387,7 @@ def transposed_convolution(
     )
     # The span is the distance of the first and the last element of the kernel. With a padding of the span, each window
     # that meets an element of x has a result; results at the padding of the original convolution are left out.
-    spans = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
+    spans = [(k - 1) * dilation for k, dilation in zip(w.shape[2:], window.dilations, strict=True)]
     low = tuple(span - padding for span, padding in zip(spans, window.low, strict=True))
     high = tuple(span - padding + appended for span, padding, appended in zip(spans, window.high, extra, strict=True))
     forward = Window((1,) * spatial, low, high, window.dilations)

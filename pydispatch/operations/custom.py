@@ -67,7 +67,7 @@ def custom_call(
     """
     # What the kernel may have as parameters: tensors, attributes, results and sizes.
     inputs = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]  # names of the operands
-    known: dict[Size, str] = {}  # names of the dynamic sizes
+    known: dict[Size, str] = {}  # dynamic size → its name; `_size_name` and `_result_shapes` add names
     values: list[_KernelValue] = []
     for input_name, x in zip(inputs, operands, strict=True):
         sizes = [_size_name(known, n, f"{input_name}_size{axis}") for axis, n in enumerate(x.shape)]

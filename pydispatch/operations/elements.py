@@ -95,9 +95,9 @@ class Element:
 
         At least one of the two must be an element: the result has its type.
         """
-        known = yes if isinstance(yes, Element) else no
-        assert isinstance(known, Element)
-        return Element(self.scalars, self.scalars.select(self.scalar, known._scalar(yes), known._scalar(no)))
+        typed = yes if isinstance(yes, Element) else no  # the operand that determines the type
+        assert isinstance(typed, Element)
+        return Element(self.scalars, self.scalars.select(self.scalar, typed._scalar(yes), typed._scalar(no)))
 
     def _scalar(self, other: Value) -> Scalar:
         """Return another operand as a scalar; a number becomes a constant of this element's type."""

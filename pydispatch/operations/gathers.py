@@ -299,6 +299,7 @@ class _GatheredSlices:
 
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Return an element of the result: the element of the tensor at the start of its slice plus an offset."""
+        # The first arguments of the block are the coordinates of the slice's start.
         p = CoordinateBuilder(block, [Scalar(self.index_dtype, (a,)) for a in args[: len(self.axes_of_coordinates)]])
         # Axis of the tensor → index of the element: first the index in its slice, 0 along axes that slices lack.
         index_along = {

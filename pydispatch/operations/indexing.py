@@ -272,9 +272,10 @@ def _can_update_in_place(builder: Builder, value: SSAValue) -> bool:
     Then storing a slice costs as much as the slice has elements. Elsewhere an update needs a copy of the tensor, and
     choosing each element costs no more and fuses with the operations around it.
     """
+    # Find the tensor before earlier stores of slices and statements of its sizes.
     while isinstance(value.owner, (MapStoreOp, TensorTieShapeOp)):
         value = value.owner.output if isinstance(value.owner, MapStoreOp) else value.owner.operands[0]
-    if isinstance(value, BlockArgument):
+    if isinstance(value, BlockArgument):  # of a loop's body, or of the function: `is_kept` if it is not donated
         return not builder.is_kept(value)
     return isinstance(value.owner, GlobalLoadOp)
 

@@ -75,8 +75,9 @@ def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Arr
     """
     if taken.shape[1] > _MAX_GATHERED_TAPS:  # one product with a matrix of weights replaces many gathers
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
-        np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
+        np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)  # adds up weights of repeated elements
         product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), batch=[], contracted=[(axis, 1)])
+        # The new axis is the last one of the product: move it to `axis`.
         return shapes.transpose(builder, product, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
     return weighted_slices(builder, x, axis, [builder.constant(column) for column in taken.T],
                            [builder.constant(column, x.dtype) for column in weights.T])  # fmt: skip

@@ -145,9 +145,11 @@ class GridSampler:
         A position that is reflected an odd number of times moves in the opposite direction: its derivative is negative.
         """
         last = n.to(value.dtype) - 1.0
+        # The coordinates from -1 to 1 are n - 1 elements with aligned corners, else n.
         derivative = last * 0.5 if self.aligns_corners else (last + 1.0) * 0.5
         if self.beyond == "zeros" or not self._moves_positions_inside:
             return derivative
+        # Positions that are clamped to the first or the last element do not move.
         value = self._scaled(value, n)
         if self.beyond == "reflection":
             derivative = _direction_after_reflection(value, *self._mirrors(last)) * derivative
@@ -242,7 +244,7 @@ def _taps_of_axis(builder: Builder, coordinates: Tensor, size: Size, how: GridSa
     weights, derivatives = _TAPS[how.mode]  # (offset, function) of each tap: its weight, and the derivative of that
     taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
-
+        # Default arguments bind `offset` and `weight` of this iteration.
         def index(low: Element, n: Element, offset: int = offset) -> Element:
             """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements.
 

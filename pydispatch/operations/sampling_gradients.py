@@ -64,7 +64,7 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
     # Concatenate the iterations' updates, and the vectors of each axis, and add the rows to the image of zeros.
     columns = [slicing.concat(builder, parts, axis=0) for parts in positions]
     rows = assignment.put_rows(builder, image, columns, slicing.concat(builder, updates, axis=0), "add")
-    return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])
+    return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])  # channels to axis 1
 
 
 def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:

@@ -182,7 +182,7 @@ def scatter_leading(
         _widened(builder, indices),
         [slices],
         depth,
-        lambda s, old, new: [combine(s, old[0], new[0])],
+        lambda s, old, new: [combine(s, old[0], new[0])],  # `_scattered` has lists: of one tensor here
         unique,
     )
     return result
@@ -212,7 +212,8 @@ def _scattered(
             raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
     if any(0 in tensor.shape for tensor in (*tensors, *slices)):  # there is nothing to combine
         return list(tensors)
-    # The body of each part's scatter; None if the part depends on other parts, as in a complex product.
+    # The body of each part's scatter; None if the part depends on other parts, as in a complex product. Parts are
+    # counted over all tensors: one of each tensor, two of a complex one.
     dtypes = [x.dtype for x in tensors]
     blocks = [_independent_body(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
     independent = [block for block in blocks if block is not None]
@@ -247,7 +248,7 @@ def _scattered_part(
         properties={
             "dimension_map": DenseArrayBase.from_list(i64, range(depth)),
             "unique_indices": BoolAttr.from_bool(unique),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [2, 1]),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [2, 1]),  # inputs, outputs
         },
         regions=[Region(body)],
     )

@@ -140,7 +140,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         With `out`, the result is assigned to that array. Raise CompileError for a function, method or option that
         programs do not have; a reduction such as numpy.add.reduce has the options axis, dtype and keepdims.
         """
-        # `method` is "__call__", or that of numpy.add.reduce and the like, whose key is "add.reduce".
+        # `method` is "__call__" for numpy.add(x, y), and "reduce" for numpy.add.reduce(x), whose key is "add.reduce".
         if method == "__call__":
             handler = self.UFUNCS.get(ufunc.__name__)
         else:

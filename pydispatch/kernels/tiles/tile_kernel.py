@@ -221,7 +221,7 @@ class TileKernel(TileVariables):
         Indices that are evaluated for this are stored for the access, so that they are not emitted twice.
         """
         for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
-            if isinstance(part, ast.Slice):
+            if isinstance(part, ast.Slice):  # such as 0:16
                 return True
             self._evaluated[part] = index = self.evaluate(part)
             if isinstance(index, Tile):
@@ -237,7 +237,7 @@ class TileKernel(TileVariables):
         tile.
         """
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        kinds = [_kind_of_axis(index) for index in indices]
+        kinds = [_kind_of_axis(index) for index in indices]  # "all" for `:`, "none" for None, "" for other indices
         if "" in kinds or kinds.count("all") != len(tile.shape):
             raise self.error(
                 node,
@@ -294,6 +294,7 @@ class TileKernel(TileVariables):
         """Lower `x += y`, where `old` is the value of x; a product of tiles accumulates into a tile."""
         if not isinstance(node.op, ast.Add) or not isinstance(old, Tile):
             return super()._combined(node, old)
+        # `x += a @ b` accumulates into x; any other `x += y` adds elements, since y must not be evaluated twice.
         value = self.evaluate(node.value)
         product = self.summed_product(node, old, value)
         if product is not None:

@@ -106,7 +106,8 @@ def sweep_until_converged(
     def sweep(carried: list[Tensor]) -> list[Tensor]:
         """Do every round of a sweep, and return the new carried tensors.
 
-        They are [whether another sweep follows, number of sweeps so far, *the state that `rotate` changes].
+        They are [whether another sweep follows, number of sweeps so far, *the state that `rotate` changes]. `order` is
+        the order of the matrices as a tensor, and `residual` a function of the state.
         """
         _, sweeps, *now = carried
         if reset_index is not None:  # a tensor that accumulates over one sweep, such as its largest residual
@@ -116,10 +117,10 @@ def sweep_until_converged(
         exceeds = formula(builder, has_not_converged, residual(now), order)
         has_residual = reductions.reduce(builder, "or", exceeds)
         following_count = formula(builder, lambda v: v + 1, sweeps)
-        continues = formula(builder, lambda r, v: r & (v < MOST_SWEEPS), has_residual, following_count)
+        continues = formula(builder, lambda more, n: more & (n < MOST_SWEEPS), has_residual, following_count)
         return [continues, following_count, *now]
 
-    return control.while_(builder, [more, count, *tensors], goes_on, sweep)[2:]
+    return control.while_(builder, [more, count, *tensors], goes_on, sweep)[2:]  # the state alone
 
 
 def entry_of_pairs(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
@@ -129,6 +130,7 @@ def entry_of_pairs(builder: Builder, a: Tensor, first: int, second: int) -> Tens
     """
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     batch, pair, _ = (AffineExpr.dimension(d) for d in range(3))
+    # The quarter of a: its diagonal is read as element [batch, pair, pair].
     starts = (0, first * half, second * half)
     block = slicing.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
     return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (batch, pair, pair)))
@@ -166,7 +168,7 @@ def rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor
 
         c and s are cos and sin. With h = s / (1 + c), cos is 1 - s h: cos u - sin v = u - s (v + h u).
         """
-        half_tangent = s / (c + 1.0)
+        half_tangent = s / (c + 1.0)  # h, the tangent of half the angle
         return [u - s * (v + half_tangent * u), v + s * (u - half_tangent * v)]
 
     return slicing.concat(builder, formulas(builder, rotated, first, second, cos, sin), axis=1)
