@@ -96,7 +96,10 @@ cdef class ElementType:
         return f"ElementType({self.name})"
 
     def nbytes(self, count):
-        """Return the size in bytes of `count` elements in a buffer; elements of less than 8 bits are packed."""
+        """Return the size in bytes of `count` elements in a buffer.
+
+        Elements of less than 8 bits are packed and the size is rounded up: 3 elements of i4 take 2 bytes.
+        """
         return -(-count * self.bits // 8) if self.packed else count * self.itemsize
 
     cdef int pack(self, object value, uint64_t* out_word) except -1:
@@ -120,7 +123,8 @@ cdef class ElementType:
         if type(value) is int:  # fast path without Python arithmetic
             small = PyLong_AsLongLongAndOverflow(value, &overflow)
             if not overflow and self.least <= small <= self.most:
-                # A value whose top bit is set is negative in a register, as registers are sign-extended.
+                # A value whose top bit is set is negative in a register, as registers are sign-extended: for 8 bits,
+                # 255 > 127 becomes -1.
                 if self.bits < 64 and small > <long long>(<uint64_t>-1 >> (65 - self.bits)):
                     small -= 1LL << self.bits
                 out_word[0] = <uint64_t>small
@@ -154,11 +158,12 @@ cdef class ElementType:
             memcpy(&float_bits, &narrow, sizeof(narrow))
             out_word[0] = float_bits
             return 0
-        if self.dtype.kind in "iu":  # the substitute of ml_dtype()
+        if self.dtype.kind in "iu":  # integers stand for the elements, as ml_dtypes is not installed
             raise TypeError(f"{self.name} scalars need the package ml_dtypes")
         rounded = np.zeros((), self.dtype)
         with np.errstate(all="ignore"):
             rounded[...] = number
+        # A finite number that is not finite when rounded.
         if number - number == 0 and not np.isfinite(rounded.astype(np.float64)):
             raise OverflowError(f"{value} is outside the range of {self.name}")
         out_word[0] = int(rounded.view(f"u{self.itemsize}"))
@@ -203,7 +208,7 @@ cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint
         for i in range(whole):
             out[i] = <uint8_t>((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4
                                | codes[4 * i + 3] << 6)
-    if count * bits % 8:
+    if count * bits % 8:  # the last byte is not full
         out[whole] = 0
         shift = 0
         for i in range(whole * 8 // bits, count):
@@ -217,7 +222,8 @@ cdef void unpack_codes(const uint8_t* data, Py_ssize_t count, uint32_t bits, bin
     signed: sign-extend them, as ml_dtypes does; otherwise the upper bits are 0.
     """
     cdef Py_ssize_t i
-    # 1 << per_log elements share a byte. For an element x with sign bit `top`, (x ^ top) - top is x sign-extended.
+    # 1 << per_log elements share a byte: element i is in byte i >> per_log. For an element x with sign bit `top`,
+    # (x ^ top) - top is x sign-extended.
     cdef uint32_t per_log = 1 if bits == 4 else 2, top = (1 << (bits - 1)) if signed else 0, mask = (1 << bits) - 1
     for i in range(count):
         out[i] = <uint8_t>((((data[i >> per_log] >> ((<uint32_t>i & ((1 << per_log) - 1)) * bits)) & mask) ^ top) - top)

@@ -97,7 +97,7 @@ class _Waiter:
         self._reason: tuple[Any, ...] | None = None  # arguments of the CancelledError; None: not cancelled
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the event loop of the task; asyncio asks for it before it waits."""
+        """Return the event loop of the task; asyncio compares it with its own before the task waits."""
         return self.loop
 
     def add_done_callback(self, wakeup: Callable[[_Waiter], Any], *, context: Context) -> None:

@@ -142,6 +142,7 @@ class Batched:
                     f"{argument.text}: {row_count} rows; a request has 1 to {self.max_batch} (max_batch), the same "
                     f"number in all of its arrays"
                 )
+            # Dynamic sizes, None in `tail`, must be equal in all requests of a call.
             key.extend(n for size, n in zip(argument.tail, other_sizes, strict=True) if size is None)
             row.append(array)
         return tuple(row), tuple(key), count
@@ -153,7 +154,7 @@ class Batched:
         """
         arguments = self._stacking.arguments
         names = [argument.name for argument in arguments]
-        by_name = names[len(args) :]
+        by_name = names[len(args) :]  # the arguments after the positional ones must be keywords
         # A name that several arguments have cannot be used as a keyword.
         if len(args) + len(named) != len(names) or any(by_name.count(name) != 1 for name in named):
             expected = ", ".join(name or f"argument {a.position}" for name, a in zip(names, arguments, strict=True))
@@ -221,7 +222,7 @@ class _Collector:
                 batch = None
             if batch is None:
                 batch = self._open_batch(key)
-            request = Request(batch, batch.size, batch.count, batch.count + count)
+            request = Request(batch, index=batch.size, first=batch.count, last=batch.count + count)
             batch.rows.append(row)
             batch.size += 1
             batch.count += count

@@ -106,9 +106,9 @@ cdef object input_array(
     """Return an argument, the object `given`, as a contiguous array of the right type and rank.
 
     function, index, name: name the argument in errors. kind, dims: element type and sizes of the parameter, -1 for a
-    dynamic size; only their number is checked here. copies: copy strided arrays instead of refusing them. A prepared
-    call refuses them, because it reads its arguments in each run and would not see later changes of the original.
-    Raises InvalidArgumentError.
+    dynamic size; only the number of sizes is checked here. copies: copy strided arrays instead of refusing them. A
+    prepared call refuses them, because it reads its arguments in each run and would not see later changes of the
+    original. Raises InvalidArgumentError.
     """
     if fits(given, kind, len(dims)):
         return given
@@ -191,6 +191,7 @@ cdef int check_apart(str function, list outputs) except -1:
                 continue
             other = <uintptr_t>PyArray_DATA(<PyArrayObject*>outputs[k])
             other_size = PyArray_NBYTES(<PyArrayObject*>outputs[k])
+            # Two ranges overlap if each begins before the end of the other. An empty array overlaps none.
             if size and other_size and begin < other + other_size and other < begin + size:
                 raise InvalidArgumentError(
                     f"@{function}: out {k} and out {i} share memory, but results {k} and {i} are different arrays; "
@@ -201,7 +202,7 @@ cdef int check_apart(str function, list outputs) except -1:
 cdef bint fits(object given, ElementType kind, Py_ssize_t rank) noexcept:
     """Return whether an object is a plain, contiguous array of the type and rank.
 
-    It compares descriptors by identity, as those of built-in types are singletons.
+    Descriptors are compared by identity, as NumPy has one descriptor object per built-in type.
     """
     cdef PyArrayObject* array = <PyArrayObject*>given
     return (Py_TYPE(given) == &PyArray_Type and <PyObject*>PyArray_DESCR(array) == <PyObject*>kind.dtype

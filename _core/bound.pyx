@@ -60,7 +60,7 @@ cdef class Binding:
     cdef int gather(self, object args) except -1:
         """Check the arguments, and store their sizes, addresses and values in the frame.
 
-        Change nothing if one is wrong: all are converted before the first is stored.
+        Change nothing if an argument is wrong: all are converted before the first is stored.
         """
         cdef Function function = self.function
         cdef uint32_t i, axis, scalar = 0
@@ -167,7 +167,11 @@ cdef class Binding:
         return list(out)
 
     cdef bint is_direct(self, uint32_t result, void* data, size_t size) noexcept:
-        """Return whether kernels can write a result of `size` bytes to the memory of its array, at `data`."""
+        """Return whether kernels can write a result to the memory of its array, `size` bytes at `data`.
+
+        They cannot if the memory is less aligned than they require, overlaps an argument that the result does not
+        update in place, or has elements of less than 8 bits, which kernels write packed.
+        """
         cdef Function function = self.function
         cdef uint32_t k
         # result_mask: the alignment in bytes that kernels require of the result, minus 1.
@@ -175,7 +179,7 @@ cdef class Binding:
             return False
         for k in range(function.arg_count):
             if k == function.outs[result].tied and data == self.frame.args[k]:
-                continue  # the result updates this argument in place
+                continue  # the result updates this argument, `tied`, in place
             if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
                 return False
         return True
@@ -199,7 +203,7 @@ cdef class Binding:
             if self.is_direct(i, data, size):
                 self.detours[i], self.frame.results[i] = None, data
                 continue
-            if self.detours[i] is None:
+            if self.detours[i] is None:  # else rebind() has passed on the buffer of the arguments before
                 self.detours[i] = function.module.pool.acquire(size)
             self.frame.results[i] = (<Block>self.detours[i]).data
             self.has_detours = True

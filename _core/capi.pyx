@@ -136,7 +136,7 @@ cdef pyd_status_t load_program(Request* request) except? NULL:
     if options.size > <size_t>(1 << 62):  # the slice below would treat a size above PY_SSIZE_T_MAX as negative
         raise ArtifactError(f"an artifact cannot have {options.size} bytes")
     source = os.fsdecode(options.path) if options.path != NULL else (<const char*>options.data)[:options.size]
-    held = []
+    held = []  # owners of the memory of parameters, which the handle keeps alive
     program = python_device(request.device)[2].load(source, parameters_of(options, held))
     return wrap_program(program, request.device, request.out_program, held)
 
@@ -144,8 +144,8 @@ cdef pyd_status_t load_program(Request* request) except? NULL:
 cdef dict parameters_of(const pyd_api_load_t* options, list held):
     """Return the parameters for `load`, or None if there are none.
 
-    The dict has for each scope a list: a dict from keys to arrays, and the paths of files. held: receives the owners of
-    the arrays' memory.
+    The dict has for each scope a list: first a dict from keys to arrays, then the paths of its parameter files. held:
+    receives the owners of the arrays' memory.
     """
     cdef uint32_t i
     cdef HeldMemory memory
@@ -177,7 +177,7 @@ cdef pyd_status_t add_function(Request* request, str method) except? NULL:
     """
     cdef HostFunction held = HostFunction()
     held.address = <uintptr_t>request.function
-    device, registered = python_device(request.device)[2:]
+    device, registered = python_device(request.device)[2:]  # registered: provider of each id
     provider = getattr(device, method)(
         request.text.decode("utf-8"), held, <uintptr_t>request.context or None, priority=request.priority)
     registered[provider.id] = provider
@@ -199,7 +199,7 @@ cdef pyd_status_t add_command(Request* request) except? NULL:
 cdef pyd_status_t add_plugin(Request* request) except? NULL:
     """Register a plugin by its query function."""
     from pydispatch._core.plugin import Plugin
-    device, registered = python_device(request.device)[2:]
+    device, registered = python_device(request.device)[2:]  # registered: provider of each id
     plugin = Plugin.from_query(<uintptr_t><void*>request.query, request.text.decode("utf-8"))
     provider = device.add_plugin(plugin, priority=request.priority)
     registered[provider.id] = provider
@@ -241,6 +241,7 @@ cdef pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) n
 
 cdef pyd_status_t device_create(
         const pyd_api_device_options_t* options, pyd_api_device_t** out_device) noexcept nogil:
+    """Create a CPU device with the threads and the allocator of an embedder, and store a handle of it."""
     cdef Request request = request_of("device_create")
     cdef pyd_sched_options_t read
     cdef pyd_allocator_t allocator
@@ -251,7 +252,7 @@ cdef pyd_status_t device_create(
     status = pyd_api_read_device_options(options, &read, &allocator)
     if status != NULL:
         return status
-    request.data, request.context, request.out_device = &read, &allocator, out_device  # both are copied
+    request.data, request.context, request.out_device = &read, &allocator, out_device  # the device copies both
     return perform(create_device, &request)
 
 
@@ -298,6 +299,7 @@ cdef pyd_api_load_t load_options() noexcept nogil:
 
 cdef pyd_status_t program_load_file(
         pyd_api_device_t* device, const char* path, pyd_api_program_t** out_program) noexcept nogil:
+    """Load the artifact at a path, without parameters, and store a handle of the program."""
     cdef pyd_api_load_t options = load_options()
     options.path = path
     return load("program_load_file", device, &options, out_program)
@@ -305,6 +307,7 @@ cdef pyd_status_t program_load_file(
 
 cdef pyd_status_t program_load_bytes(
         pyd_api_device_t* device, const void* data, size_t size, pyd_api_program_t** out_program) noexcept nogil:
+    """Load an artifact in memory, without parameters, and store a handle of the program."""
     cdef pyd_api_load_t options = load_options()
     options.data, options.size = data, size
     return load("program_load_bytes", device, &options, out_program)
@@ -312,6 +315,7 @@ cdef pyd_status_t program_load_bytes(
 
 cdef pyd_status_t program_load(
         pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program) noexcept nogil:
+    """Load an artifact, a file or in memory, with parameters, and store a handle of the program."""
     return load("program_load", device, options, out_program)
 
 
@@ -373,6 +377,7 @@ cdef pyd_status_t device_add_command(
 cdef pyd_status_t device_add_plugin(
         pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
         uint64_t* out_id) noexcept nogil:
+    """Register a plugin by its query function. The other parameters are those of device_add_import()."""
     cdef Request request = request_of("device_add_plugin")
     request.query = query
     return register(add_plugin, &request, device, name, <void*>query != NULL, priority, out_id)

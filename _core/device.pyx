@@ -116,6 +116,7 @@ cdef class Runner:
     cdef dict plans  # (function, sizes, scalars) of a plan -> PlanData; at most MAX_PLANS
 
     def __init__(self, Module module not None, device):
+        """Let the program run its calls and get memory through `device`, by the C callbacks of this module."""
         cdef pyd_runner_t runner
         cdef pyd_device_memory_t memory
         self.device, self.plans = device, {}
@@ -296,6 +297,7 @@ cdef class DeviceFunction:
             raise Error(f"@{function.name}: its program was closed")
         if len(args) != function.arg_count:
             function.check_count(len(args))
+        # One memory for the sizes, then the numbers: on the stack if they fit.
         if function.dims_count + function.scalar_count > INLINE_WORDS:
             memory = <uint64_t*>calloc(function.dims_count + function.scalar_count, sizeof(uint64_t))
             if memory == NULL:
@@ -312,7 +314,11 @@ cdef class DeviceFunction:
                 free(memory)
 
     cdef list gather(self, tuple args, int64_t* dims, uint64_t* scalars, bint copies):
-        """Check the arguments and return those that `bind` does. Store sizes in `dims`, numbers in `scalars`."""
+        """Check the arguments, and store all sizes in `dims` and the numbers in `scalars`.
+
+        Return a list with a buffer of the device, a contiguous array (packed if elements are smaller than a byte), or
+        None for a number, per argument. copies: copy strided arrays; otherwise they are refused.
+        """
         cdef Function function = self.function
         cdef uint32_t i, axis, scalar = 0
         cdef ElementType kind

@@ -160,7 +160,7 @@ cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
     dtype = dtype_of(tensor)
     for i in range(tensor.ndim):
         shape[i] = tensor.shape[i]
-        if tensor.strides != NULL:
+        if tensor.strides != NULL:  # elements to bytes
             strides[i] = tensor.strides[i] * <Py_ssize_t>dtype.itemsize
     Py_INCREF(dtype)  # PyArray_NewFromDescr takes over a reference
     cdef PyObject* made = PyArray_NewFromDescr(
@@ -214,7 +214,7 @@ cdef void destroy_unconsumed(object capsule) noexcept:
 
 def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bits, int device_type, int device_id,
                  bint versioned=False):
-    """Create a DLPack capsule over C-contiguous memory that `owner` keeps alive.
+    """Create a DLPack capsule over C-contiguous memory, which `owner` keeps alive.
 
     address: of the first element. code, bits: DLPack type code and width of the elements. device_type, device_id: where
     the memory is, as in DLPack. versioned: create a capsule of DLPack 1.0, which states that the memory is writable;

@@ -102,8 +102,8 @@ cdef class Function(PlannedFunction):
         Args:
             items: An iterable; an item may hold futures, as arguments of `submit`.
             priority: "high", "normal" or "low", as for `submit`.
-            workers: Threads that work for all items together, at most, 1 to 1024; for each call, if the function has
-                host commands.
+            workers: Maximum number of threads that work for all items together, 1 to 1024. If the function has host
+                commands, it is the maximum for each call instead.
             on_error: "raise": arguments that do not fit are refused at once, and no call is made. When calls fail, the
                 future raises the first error after all have ended; its `outcomes` is the list of all results and
                 errors. "return": the list has errors where calls have no result.
@@ -182,7 +182,8 @@ cdef inline int gather_if_plain(Function self, PyObject** args, Frame* frame) ex
             return 0
         array = <PyArrayObject*>args[i]
         rank = value.rank
-        # Descriptors of built-in types are singletons. A Binding compares others by value.
+        # Pointers are compared, as NumPy has one descriptor object per built-in type. A Binding compares descriptors
+        # by value.
         if (<PyObject*>PyArray_DESCR(array) != value.descr or <uint32_t>PyArray_NDIM(array) != rank
                 or not PyArray_FLAGS(array) & NPY_ARRAY_C_CONTIGUOUS):
             return 0
@@ -194,7 +195,8 @@ cdef inline int gather_if_plain(Function self, PyObject** args, Frame* frame) ex
     return 1
 
 
-cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:  # for other modules, not inlined
+cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:
+    """Call gather_if_plain(), which is inlined in this module, for other modules."""
     return gather_if_plain(self, args, frame)
 
 
@@ -230,7 +232,7 @@ cdef inline bint can_write_into(Function self, Plan plan, Frame* frame, PyObject
     for i in range(self.arg_count):
         begin = <uintptr_t>frame.args[i]
         if i == self.outs[0].tied and begin == data:
-            continue  # the result updates this argument in place
+            continue  # the result updates this argument, `tied`, in place
         if self.args[i].descr != NULL and data < begin + plan.arg_bytes[i] and begin < data + size:
             return False
     return True
@@ -245,7 +247,7 @@ cdef object run_into(Function self, Plan plan, Frame* frame, PyObject* out):
     cdef Block aligned_copy = None
     cdef void* data = PyArray_DATA(<PyArrayObject*>out)
     frame.results[0] = data
-    if <uintptr_t>data & plan.result_mask[0]:  # alignment - 1
+    if <uintptr_t>data & plan.result_mask[0]:  # not aligned: the mask is the alignment in bytes, minus 1
         aligned_copy = self.module.pool.acquire(plan.result_bytes[0])
         frame.results[0] = aligned_copy.data
     plan.take(&slot)
@@ -271,6 +273,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     cdef bint has_out = names != NULL  # after the next check: `out` is the only keyword, and there is one result
     if self.module is None:
         raise Error("this Function was never made; use Program")
+    # `simple`: the only result is a tensor.
     if has_out and not (self.simple and PyTuple_GET_SIZE(<object>names) == 1
                         and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
         return call_with_names(self, args, count, names)
@@ -322,7 +325,10 @@ cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tupl
 
 
 cdef object call_with_checked_names(Function self, PyObject** args, Py_ssize_t count, tuple names):
-    """Call with any keywords: arguments by name, which may be wrong, `out` and `workers`. args: as of call()."""
+    """Call with any keywords: `out`, `workers`, and arguments by name, whose names are checked here.
+
+    args: `count` positional arguments, then the values of the keywords `names`.
+    """
     cdef Py_ssize_t i
     cdef dict named = {}
     cdef pyd_scope_t scope
@@ -349,7 +355,7 @@ cdef object call_with_checked_names(Function self, PyObject** args, Py_ssize_t c
 
 
 cdef object call_into(Function self, tuple args, object out):
-    """Call with a tuple of arguments and an optional `out`."""
+    """Call with positional arguments and `out`: None, an array for the only result, or a tuple of arrays."""
     if out is None:
         return call(<PyObject*>self, PySequence_Fast_ITEMS(args), len(args), NULL)
     self.check_count(len(args))

@@ -175,9 +175,9 @@ class DeferredFuture(Future):
     def cancel(self) -> bool:
         """Cancel the call. Return False if it has ended, or cannot be cancelled since it has begun."""
         call = self._call  # another thread may change the attribute
-        if call is not None:
+        if call is not None:  # submitted
             return call.cancel()
-        if not super().cancel():
+        if not super().cancel():  # not submitted yet: cancel this future
             return False
         call = self._call
         if call is not None:  # submitted meanwhile by another thread

@@ -143,7 +143,7 @@ cdef class PythonCommand:
     """A Python function as a host command. address: of the C function to call, with this object as its context."""
 
     cdef object function
-    cdef str name         # of the command in the program, in the last call; a function may have several names
+    cdef str name         # name of the command in the last call; programs may call one function by several names
     cdef pyd_lock_t lock  # guards `name`
 
     def __init__(self, function):
@@ -165,6 +165,7 @@ cdef class PythonCommand:
 
     @property
     def address(self):
+        """Return the address of the C function call_python(), which takes this object as its context."""
         return <uintptr_t><void*>call_python
 
 
@@ -228,9 +229,10 @@ cdef int detach(list given) except -1:
     cdef PyObject* before
     for i in range(1, len(given)):
         if type(given[i]) is not np.ndarray or Py_REFCNT(given[i]) <= 2 or given[i].base is None:
-            continue  # only the list and this expression refer to it, or it owns its memory
+            continue  # 2: only the list and this expression refer to it. No base: it owns its memory.
         copy = given[i].copy()
         fields = <ArrayFields*><PyObject*>given[i]
+        # The array stays the same object, but refers to the memory of the copy from now on.
         before = fields.base
         Py_INCREF(copy)
         fields.data, fields.base = <char*>PyArray_DATA(<PyArrayObject*>copy), <PyObject*>copy
@@ -264,12 +266,12 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
     cdef bytes packed
     cdef Context context = self.context_of(command)
     cdef list given = arguments_of(context, command)
-    outer = sys.exc_info()[1]
+    outer = sys.exc_info()[1]  # the exception that is being handled now, or None
     try:
         PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL)
     except BaseException as error:
         clear_frames(error, outer)
-        detach(given)
+        detach(given)  # arrays that the function has stored
         raise
     finally:
         context.end()
@@ -277,6 +279,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
         operand = pyd_host_operand(command, i)
         if operand.kind != PYD_HOST_TENSOR:
             continue
+        # A packed operand has been copied to an array. Other operands are arrays over the memory of the program.
         kind = element_type(operand.dtype)
         if kind.packed:
             if operand.access & PYD_HOST_WRITE:
@@ -327,7 +330,8 @@ def scalar_of(uint32_t dtype, uint64_t word):
 cdef class Native:
     """A call of a host command implemented in C, on a device that runs plans by itself.
 
-    kind, stream, command_buffer, handle: as for Context. Operands are added in order, then `call` makes the call.
+    kind: kind of the device, such as "cuda". stream, command_buffer, handle: addresses of its CUstream, command buffer
+    or encoder, and context or device; None if it has none. Operands are added in order, then `call` makes the call.
     """
 
     cdef NativeCall own
@@ -335,6 +339,11 @@ cdef class Native:
     cdef bytes name     # keeps the C string in `own` alive
 
     def __cinit__(self, str kind, str name, stream=None, command_buffer=None, handle=None):
+        """Fill the fields of the C command but for its operands.
+
+        kind: kind of the device, one of KINDS. name: name of the command. stream, command_buffer, handle: addresses of
+        objects of the device's API, None for those that it lacks.
+        """
         self.operands, self.name, self.own.text = [], name.encode("utf-8", "backslashreplace"), NULL
         self.own.command.struct_size = sizeof(pyd_host_command_t)
         self.own.command.operand_size = sizeof(pyd_host_operand_t)
@@ -356,7 +365,8 @@ cdef class Native:
             self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
         """Add a tensor operand.
 
-        sizes: its shape. nbytes: size of its memory. access, data and offset are those of pyd_host_operand_t.
+        sizes: its shape. nbytes: size of its memory. access: flags PYD_HOST_READ and PYD_HOST_WRITE. data, offset: the
+        fields of these names of a pyd_host_operand_t.
         """
         self.operands.append((PYD_HOST_TENSOR, access, dtype, sizes, nbytes, data, offset, 0))
 
@@ -368,7 +378,7 @@ cdef class Native:
         cdef size_t i, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
         cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
         cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))
-        cdef int64_t* at = sizes
+        cdef int64_t* at = sizes  # where the sizes of the next operand are stored
         cdef int32_t code
         cdef pyd_import_fn_t function = <pyd_import_fn_t><void*>address
         try:

@@ -35,7 +35,7 @@ cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("
 
 
 cdef class Manifest:
-    """Manifest of an artifact as the C core has read it (`read_manifest`), for `link_directly`."""
+    """Manifest of an artifact as the C core has parsed it. `read_manifest` creates it; `link_directly` uses it."""
 
     cdef pyd_manifest_t manifest
 
@@ -61,12 +61,12 @@ def read_manifest(ArtifactFile file not None):
 
 
 cdef class Machine:
-    """A CPU as `link_directly` needs it.
+    """Description of a CPU, by which `link_directly` chooses variants.
 
     Args:
         format: Format of its executables, such as "embedded-elf-x86_64".
         features: LLVM's names of its features.
-        processor_data: Words of sched.processor_data().
+        processor_data: The eight 64-bit words of processor features that kernels receive.
     """
 
     cdef pyd_standalone_machine_t machine
@@ -91,6 +91,7 @@ cdef class Machine:
             self.processor[i] = processor_data[i]
 
 
+# The variant of an executable that was chosen for the CPU.
 cdef struct Choice:
     const pyd_manifest_variant_t* variant
     uint32_t number  # index of the variant among the variants of its executable
@@ -137,6 +138,7 @@ def link_directly(
     try:
         if files == NULL or choices == NULL:
             raise MemoryError()
+        # Choose the variants and map their code. A failure leaves the program unchanged.
         with nogil:
             is_linked = is_ok(pyd_standalone_compare(&manifest.manifest, module.program))
             i = 0
@@ -147,6 +149,7 @@ def link_directly(
                 is_linked = is_ok(pyd_elf_modules_map(files, count, module.mapped, &failed))
         if not is_linked:
             return None
+        # Link the code. An error from here on leaves the program linked in part.
         keys = []
         for i in range(count):
             link_choice(module, machine, i, &choices[i], files[i], missing)
@@ -203,7 +206,8 @@ cdef int link_choice(
         Module module, Machine machine, uint32_t index, const Choice* choice, pyd_span_t file, missing) except -1:
     """Load the chosen variant of an executable, whose code in `file` is mapped, and link it to the program.
 
-    missing: see `link_directly`.
+    missing: returns the error for unresolved imports; it is passed the index of the executable, the index of the
+    variant, and a tuple of the names.
     """
     cdef pyd_executable_options_t options
     entry = pyd_program_executable(module.program, index)
@@ -303,8 +307,8 @@ def load_executable(
     file; None for a library. query: address of the query function of the library; 0 for an ELF file. The library is in
     memory as long as `owner`. name: of the executable, for messages. variant: index of the variant. resolution:
     resolves its imports, the same for all executables of a program. constants: words of the executable constants.
-    processor_data: of sched.processor_data(). alignment: bytes, a power of two, to which the variant requires its
-    bindings to be aligned.
+    processor_data: the eight words of processor features that kernels receive. alignment: bytes, a power of two, to
+    which the variant requires its bindings to be aligned.
     """
     cdef pyd_executable_options_t options
     cdef uint32_t words[MAX_CONSTANTS]
@@ -327,7 +331,7 @@ def load_executable(
     options.constants, options.constant_count = words, <uint32_t>len(constants)
     options.processor_data = processor
     file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
-    if query:
+    if query:  # a library: the module keeps its owner alive, besides the owners that it has
         module.backing = (module.backing, owner)
         file.size = 0
     elif module.mapped[index].memory == NULL:
@@ -380,7 +384,8 @@ cdef int announce(Module module, uint32_t index, const char* name, pyd_span_t fi
             if named:
                 exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
         pyd_elf_debug_symbols(file, mapped, found, named)
-        for i in range(named):  # the other symbols; one at an export's address only tells the size of the export
+        # The other symbols. A symbol at the address of an export is not added: it only supplies the size of the export.
+        for i in range(named):
             same = exports.get(<uintptr_t>found[i].address)
             if same is not None:
                 for k in same:

@@ -58,7 +58,10 @@ cdef class Pool:
         return block
 
     cdef Block acquire_result(self, size_t size, str function, uint32_t result):
-        """Return a block for result number `result` of a function; an OutOfMemoryError names both."""
+        """Return a block for the result with index `result` of a function.
+
+        An OutOfMemoryError names the function and the result.
+        """
         cdef Block block = Block.__new__(Block)
         cdef pyd_status_t status = pyd_pool_acquire(self.pool, size, &block.data)
         if status != NULL:

@@ -108,7 +108,7 @@ cdef class Plan:
     cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept:
         """Return whether this plan is for these sizes, and for these values of scalars that sizes depend on.
 
-        dims, scalars: as for make_plan().
+        dims: sizes of all tensor arguments, concatenated. scalars: a word per scalar argument.
         """
         return pyd_plan_matches(self.plan, dims, scalars)
 
@@ -156,7 +156,8 @@ cdef class Plan:
         """Bind arguments, scalars and results to a slot.
 
         args: an address per argument, ignored for scalars. results: an address per result, NULL for scalars. scalars: a
-        word per scalar argument. Return whether stage() must copy arguments to aligned memory and bind the copies.
+        word per scalar argument. Arguments that are less aligned than kernels require are not bound. Return whether
+        there are such: stage() must then copy them to aligned memory and bind the copies.
         """
         cdef const pyd_program_function_t* function = self.function
         cdef uint32_t i
@@ -164,7 +165,7 @@ cdef class Plan:
         for i in range(function.arg_count):
             if function.args[i].kind == PYD_KIND_SCALAR:
                 continue
-            if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
+            if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:  # not empty, and not aligned
                 staged = True
             else:
                 pyd_call_bind_arg(slot.call, i, args[i])
@@ -186,7 +187,8 @@ cdef class Plan:
             self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
         """Bind and run a call without the GIL. Raise the error of a call that fails.
 
-        Parameters are those of bind() and read_scalars().
+        args: an address per argument, ignored for scalars. results: an address per result, NULL for scalars. scalars,
+        out_scalars: a word per scalar argument, and per result.
         """
         cdef bint staged = self.bind(slot, args, scalars, results)
         cdef pyd_status_t status
@@ -194,7 +196,7 @@ cdef class Plan:
         cdef const pyd_interrupt_t* interrupt
         if staged and slot.scratch == NULL:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
-        if self.module.flushes:
+        if self.module.flushes:  # kernels may print through C: keep the order of outputs
             flush_python()
         enter(self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
@@ -208,7 +210,7 @@ cdef class Plan:
             if self.module.flushes:
                 fflush(NULL)
         leave(self.module.sched.callers, &caller)
-        if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
+        if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:  # too large to keep for the next run
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL
         check(status)

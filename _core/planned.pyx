@@ -50,7 +50,7 @@ cdef class PlannedFunction(PublicFunction):
         self.outs = self.args + self.arg_count
         self.describe_values(function)
         self.simple = self.result_count == 1 and self.tensor_results == 1
-        # See lay_out(): a result has an address and a scalar.
+        # A word per size, scalar argument, and address of an argument; for each result an address and a scalar.
         self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
 
     cdef void describe_values(self, const pyd_program_function_t* function) noexcept:
@@ -202,7 +202,7 @@ cdef object value_of(PlannedFunction function, object made, Frame* frame):
     made: result arrays as fresh_results() returns them. frame: has the scalar results.
     """
     cdef uint32_t i
-    if function.simple:
+    if function.simple:  # the only result is a tensor: `made` is its array, no list
         return made
     for i in range(function.result_count):
         if function.outs[i].descr == NULL:

@@ -30,8 +30,8 @@ cdef class Prepared:
     cdef Binding binding
     cdef Slot slot         # call object of the plan and its scratch memory
     cdef bint taken        # whether `slot` was taken from the plan
-    cdef object packed     # the arguments, if elements are packed for kernels: each run binds them again; else None
-    cdef bint fresh        # return copies of the results
+    cdef object packed     # None unless elements are smaller than a byte: the arguments, which each run packs again
+    cdef bint fresh        # whether each run returns new arrays, copies of the results
     cdef int busy          # claimed by the thread that runs the call
     cdef uint32_t workers  # maximum number of threads of a run; 0: no limit of its own
 
@@ -41,7 +41,8 @@ cdef class Prepared:
     def __init__(self, Function function not None, args, out, workers=None, bint fresh=False):
         """Bind the arguments to the plan for their sizes, and take the slot of that plan that all runs use.
 
-        args: all arguments, in order; arrays must be contiguous. out, workers, fresh: as for Function.prepare.
+        args: all arguments, in order; arrays must be contiguous. out: the array or tuple of arrays for the results, or
+        None. workers: maximum number of threads of a run, or None. fresh: return new arrays from each run.
         """
         if self.binding is not None:
             raise Error("a Prepared is made once")

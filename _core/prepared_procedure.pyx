@@ -75,7 +75,7 @@ cdef class PreparedProcedure:
                 if fresh == NULL:
                     raise MemoryError()
                 try:
-                    # Into other memory, so that the arguments before stay bound if one is refused.
+                    # Gather into other memory: if an argument is refused, the arguments before stay bound.
                     held = procedure.gather(args, fresh, NULL, False)
                     memcpy(self.inputs, fresh, procedure.arg_count * sizeof(pyd_input_t))
                     self.held = held

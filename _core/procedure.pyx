@@ -105,15 +105,15 @@ cdef class Procedure(PublicFunction):
         self.with_device_inputs(args, False)
 
     cdef list with_device_inputs(self, tuple args, bint runs):
-        """Gather the arguments of `on_device`, and run the procedure on them if `runs`, else refuse strided arrays.
+        """Gather the arguments of `on_device`. If `runs`, run the procedure and return its results.
 
-        Return the results; None without a run.
+        Otherwise only check the arguments, refuse strided arrays, and return None.
         """
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t) + sizeof(void*))
         cdef void** blocks
         if inputs == NULL:
             raise MemoryError()
-        blocks = <void**>(inputs + self.arg_count + 1)
+        blocks = <void**>(inputs + self.arg_count + 1)  # the second array of the allocation
         try:
             held = self.gather(args, inputs, blocks, runs)
             return self.invoke(inputs, blocks, None, 0) if runs else None
@@ -142,7 +142,7 @@ cdef class Procedure(PublicFunction):
             f"call it with the rows of several requests, or submit each request by itself: {self.text()}")
 
     def submit(self, *args, out=None, priority="normal", workers=None, **named):
-        """Start a call and return a Future of its results, see Function.submit.
+        """Start a call without waiting for it, and return a Future of its results.
 
         Calls that share state of the program run in the order in which they were submitted.
         """
@@ -152,7 +152,7 @@ cdef class Procedure(PublicFunction):
     def submit_many(self, items, priority="normal", workers=None, on_error="raise"):
         """Start one call for each item and return one Future of all results, see Function.submit_many.
 
-        workers: Threads that work for each call at once, at most.
+        workers: Maximum number of threads of each call.
         """
         from pydispatch._core.items import all_of, returns_errors
         submit = partial(self.submit, priority=priority, workers=workers)
@@ -166,9 +166,9 @@ cdef class Procedure(PublicFunction):
     def profile(self, *args, runs=1, cold=False, **named):
         """Measure each command of a call, see Function.profile.
 
-        runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. cold: as
-        for Function.profile. Each run changes the state of the program as a call does. A command that runs several
-        times in a call has one timing.
+        runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. cold: evict
+        all caches before each run. Each run changes the state of the program as a call does. A command that runs
+        several times in a call has one timing.
         """
         from pydispatch._core.timing_procedure import profile
         return profile(self, self.arranged(args, named) if named else args, runs, cold)

@@ -250,7 +250,8 @@ class Profile(list[Timing]):
         # Seconds of each row, and its cells after the columns `time` and `share`.
         rows = [(timing.seconds, self._rates(timing, repeats)) for timing in self]
         if self.outside is not None:
-            rows.append((self.outside, [*[""] * (len(head) - 3), OUTSIDE]))
+            empty_cells = [""] * (len(head) - 3)  # all columns but `time`, `share` and `command`
+            rows.append((self.outside, [*empty_cells, OUTSIDE]))
         rows.sort(key=lambda row: -row[0])
         whole = self.whole or 1.0
         times = [[f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells] for seconds, cells in rows]

@@ -47,8 +47,8 @@ cdef class Module:
 
     def __dealloc__(self):
         cdef uint32_t i
-        # In this order: the state refers to the program, which refers to the contracts and the executables. Debuggers
-        # must not refer to code that is unmapped.
+        # The order: the state refers to the program, and the program to the contracts and the executables. Code is
+        # unregistered from debuggers before it is unmapped.
         self.state = None
         if self.program != NULL:
             pyd_program_free(self.program)
@@ -70,9 +70,10 @@ cdef class Module:
         self.closed = True
 
     cdef tuple described(self):
-        """Return the pair (flops, interfaces): `details`, replaced by its result if it is a function.
+        """Return the pair (flops, interfaces): operation counts by executable, manifest entries by function.
 
-        The pair is ({}, None) if `details` is None.
+        `details` is this pair, or a function that the first call replaces by its result. The pair is ({}, None) if
+        `details` is None.
         """
         details = self.details
         if not isinstance(details, tuple):
@@ -92,7 +93,7 @@ cdef class Module:
     def interfaces(self):
         """Return a dict from names of functions to their entries in the manifest, which name the dynamic sizes.
 
-        Return None if `details` is None.
+        Return None if the loader has not set `details`.
         """
         return self.described()[1]
 
@@ -137,7 +138,10 @@ cdef class Module:
         return found
 
     def derivations(self):
-        """Return (function index, first constant, number of constants) of each function that computes constants."""
+        """Return a tuple for each function that computes derived constants, which are consecutive.
+
+        The tuple has the index of the function, the index of its first constant, and the number of its constants.
+        """
         cdef const pyd_program_derivation_t* derivation
         found = []
         for i in range(pyd_program_derivation_count(self.program)):
@@ -193,7 +197,8 @@ cdef class Module:
     def bind_constant(self, uint32_t index, const unsigned char[::1] data, bint is_mapped=False):
         """Set the bytes of constant `index`, without a copy: pass their owner to `hold`.
 
-        is_mapped: they are in a mapping of a file that is never written, so their pages may be dropped.
+        is_mapped: the bytes are in a mapping of a file that is never written. Their pages may be dropped from memory,
+        as the file still has them.
         """
         cdef pyd_span_t span
         span.data, span.size = &data[0] if data.shape[0] else NULL, data.shape[0]
@@ -235,7 +240,7 @@ cdef class Module:
         """Set how chains run: dispatches that depend on each other tile by tile.
 
         cache_bytes: bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other. least_tiles:
-        dispatches with fewer tiles are no chain, as too few workers would have work.
+        dispatches with fewer tiles do not run tile by tile, as too few workers would have work.
         """
         cdef pyd_chain_options_t options
         options.cache_bytes, options.least_tiles = cache_bytes, least_tiles
@@ -244,7 +249,8 @@ cdef class Module:
     def apply_contracts(self):
         """Add the scalars that contracts read to the keys of plans, after all contracts are set and before any plan.
 
-        A plan is checked against contracts once, when it is created, so it must not serve other values of the scalars.
+        A plan is checked against contracts once, when it is created. So calls with other values of these scalars need
+        another plan.
         """
         with nogil:
             check(pyd_program_apply_contracts(self.program))

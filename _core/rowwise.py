@@ -118,6 +118,7 @@ class Stacking:
         names = [value.name for value in self._function.inputs]
         by_position: dict[int, Any] = {}
         for key, value in constants.items():
+            # -1: no argument, or more than one, has the name.
             position = key if isinstance(key, int) else names.index(key) if names.count(key) == 1 else -1
             if not 0 <= position < len(names) or position in by_position:
                 raise InvalidArgumentError(
@@ -156,7 +157,7 @@ class Stacking:
         arguments: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for position, value in self._constants.items():
             arguments[position] = value
-        missing = self.fixed - count if self.fixed else 0
+        missing = self.fixed - count if self.fixed else 0  # rows to add up to the fixed batch size
         for i, argument in enumerate(self.arguments):
             value = rows[0][i]
             if argument.tail is None:
@@ -164,7 +165,7 @@ class Stacking:
             elif missing or len(rows) > 1:
                 stacked = np.empty((count + missing, *value.shape[1:]), argument.dtype)
                 np.concatenate([row[i] for row in rows], out=stacked[:count])
-                stacked[count:] = value[0]
+                stacked[count:] = value[0]  # copies of the first row, whose results are dropped
                 value = stacked
             else:
                 value = np.ascontiguousarray(value)
@@ -188,8 +189,9 @@ class Stacking:
         return tuple(result[:count] for result in results) if row_count > count else results
 
     def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
-        """Return each argument's element type and trailing sizes (all after the first), or None unless all
-        are static.
+        """Return each argument's element type and trailing sizes (all after the first), if all of them are static.
+
+        Return None if an argument is a number or has a dynamic trailing size.
         """
         tails = [tuple(n for n in a.tail or () if n is not None) for a in self.arguments]
         if any(a.tail != tail for a, tail in zip(self.arguments, tails, strict=True)):
@@ -253,6 +255,7 @@ class Stacking:
         singles = [self.run([row], 1) for row in rows]
         for count in _row_counts(self.max_batch):
             # Each repetition starts one row later, so that a row is tried at several positions.
+            # For three rows: 0 1 2, 1 2 0, 2 0 1, ...
             order = [(i + i // len(rows)) % len(rows) for i in range(count)]
             actual = self.run([rows[j] for j in order], count)
             for i, result in enumerate(actual):

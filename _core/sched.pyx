@@ -97,10 +97,10 @@ cdef void remove_other_threads(Callers* callers) noexcept nogil:
     that forked stay, in their order.
     """
     cdef Caller* caller = callers.first
-    cdef Caller* own = NULL
+    cdef Caller* own = NULL  # last call of this thread so far
     while caller != NULL:
         following = caller.next
-        if caller.thread == PyThread_get_thread_ident():
+        if caller.thread == PyThread_get_thread_ident():  # append it to the new list, which ends with `own`
             caller.previous, caller.next = own, NULL
             if own != NULL:
                 own.next = caller
@@ -176,6 +176,7 @@ cdef class Scheduler:
         cdef unsigned long here = PyThread_get_thread_ident()
         cdef bint calls
         cdef Callers* callers = callers_of(self.callers, here)
+        # Is a call of this thread running? Calls are stored in several lists, by thread.
         pyd_lock(&callers.lock)
         caller = callers.first
         while caller != NULL and caller.thread != here:

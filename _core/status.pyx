@@ -49,8 +49,8 @@ class DeviceUnavailableError(Error):
 class KernelError(Error):
     """A workgroup function returned a non-zero code.
 
-    executable, export: name of the function's library, and its name there. workgroup: (x, y, z), the index in the grid.
-    code: the returned code. None: unknown.
+    executable, export: name of the library of the function, and name of the function in the library. workgroup:
+    (x, y, z), the index in the grid. code: the returned code. None: unknown.
     """
 
     def __init__(self, message="", executable=None, export=None, workgroup=None, code=None):
@@ -116,7 +116,8 @@ cdef extern from *:
 
 cdef int raise_status(pyd_status_t status) except -1 with gil:
     """Raise the exception of a status, which is no success, and free the status."""
-    # The signal handler or the Python code of a device that ended the call has set its exception in the thread.
+    # An exception that is set already was raised by a signal handler, or by the Python code of a device: it ended the
+    # call, and is raised unchanged.
     if pyd_status_code(status) == PYD_CODE_INTERRUPTED and PyErr_Occurred() != NULL:
         pyd_status_free(status)
         return -1
@@ -182,7 +183,7 @@ cdef object exception_of(pyd_status_t status):
 
 cdef object plain_exception_of(pyd_status_t status):
     """Return the exception of a status, without location and causes."""
-    cdef const int64_t* values = pyd_status_values(status)
+    cdef const int64_t* values = pyd_status_values(status)  # of a kernel: command, workgroup x, y, z, returned code
     text = pyd_status_text(status).decode("utf-8", "replace")
     cls = CODES.get(pyd_status_code(status), InternalError)
     if cls is KernelError:
@@ -217,7 +218,7 @@ cdef list names_of(pyd_status_t status, pyd_status_name_t kind):
 # ---- statuses of Python exceptions
 
 cdef int code_of(object error) except -1:
-    """Return the status code of an exception: of CODES, or else by the built-in class."""
+    """Return the status code of an exception: by its class in CODES, or else by its built-in base class."""
     if not isinstance(error, Exception):
         return PYD_CODE_INTERRUPTED  # KeyboardInterrupt and SystemExit request an end
     for code, cls in CODES.items():

@@ -114,8 +114,8 @@ cdef bint is_read_at_submit(Function function, Py_ssize_t index):
 cdef tuple replace_futures(Function function, args, list after):
     """Return the arguments with the arrays that will hold the results of calls in place of their futures.
 
-    Append the tasks of these calls to `after`: they must end first. Return None when such an array is not known yet, or
-    when submit() would read it before its call has run.
+    Append the tasks of these calls to `after`: they must end first. Return None if the array of a future is not known
+    yet, or if submit() would read the array before its call has run.
     """
     values = []
     for i, value in enumerate(args):
@@ -131,6 +131,7 @@ cdef tuple replace_futures(Function function, args, list after):
 
 
 cdef bint has_futures(args):
+    """Return whether an argument is a future."""
     for value in args:
         if isinstance(value, AnyFuture):
             return True
@@ -138,7 +139,7 @@ cdef bint has_futures(args):
 
 
 def submit(Function function not None, args, out, priority, workers):
-    """See Function.submit."""
+    """Start a call of the function and return its Future; the parameters are those of Function.submit()."""
     cdef list after = []
     cdef dict named = {"out": out, "priority": priority, "workers": workers}
     given = args
@@ -157,14 +158,15 @@ def submit(Function function not None, args, out, priority, workers):
 cdef Task start(Function function, tuple args, object out, object priority, object workers, tuple after):
     """Submit one call, after checking and binding its arguments, and return its task.
 
-    out: arrays for results, or None for new ones. priority, workers: see Function.submit. after: Tasks that end first.
+    out: arrays for results, or None for new ones. priority: "high", "normal" or "low". workers: maximum number of
+    threads of the call, or None. after: Tasks that must end before the call starts.
     """
     cdef FunctionTask task = FunctionTask.__new__(FunctionTask)
     cdef Lease lease = Lease.__new__(Lease)
     cdef Binding binding = None
     cdef Plan plan
     cdef Frame* frame = &task.frame
-    cdef list kept = [lease, args]
+    cdef list kept = [lease, args]  # objects that must live until the call has ended
     cdef pyd_submit_options_t options
     cdef pyd_task_t* first[MAX_AFTER]
     cdef pyd_status_t status
@@ -233,6 +235,7 @@ cdef class BatchTask(Task):
         """Return the outcomes of all items: `outcomes` of calls, and errors of refused items, which have no call."""
         if self.indices is None:
             return outcomes
+        # An item is in `refused`, or in `indices` if it has a call. The outcomes of calls, None here, are stored below.
         whole = [self.refused.get(i) for i in range(len(self.indices) + len(self.refused))]
         for index, outcome in zip(self.indices, outcomes, strict=True):
             whole[index] = outcome
@@ -248,7 +251,7 @@ cdef class BatchTask(Task):
         return value_of(self.function, made, &frame)
 
     cdef object collect(self):
-        # The new arrays are the values already if no call has a Binding or other results than one tensor.
+        # Shortcut: each call returned one new array, which is its value already. `simple`: the only result is a tensor.
         if self.function.simple and not self.function.has_packed_elements and Binding not in map(type, self.made):
             return self.with_refused(self.made)
         return self.with_refused([self.value_at(i) for i in range(self.count)])
@@ -260,17 +263,19 @@ cdef class BatchTask(Task):
         """
         cdef uint32_t i
         cdef pyd_batch_item_t* item
-        first, outcomes = None, []
+        first, outcomes = None, []  # first: the first error that the future must raise
         for i in range(self.count):
             item = &self.items.items[i]
-            if item.has_run and item.status == NULL:
+            if item.has_run and item.status == NULL:  # succeeded
                 outcomes.append(self.value_at(i))
                 continue
+            # A call that has not run was cancelled.
             outcome = exception_of(item.status) if item.has_run else CancelledError()
             # A running call is interrupted by a cancellation, as by Ctrl-C.
             if isinstance(outcome, KeyboardInterrupt) and pyd_task_is_cancelled(self.task):
                 outcome = CancelledError()
             with_index(outcome, self.index_of(i))
+            # Raised even if errors are results: cancellations, and errors such as KeyboardInterrupt.
             if not self.is_returned or isinstance(outcome, CancelledError) or not isinstance(outcome, Exception):
                 first = first or outcome
             outcomes.append(outcome)
@@ -289,7 +294,7 @@ cdef class BatchTask(Task):
 
 
 def submit_many(Function function not None, items, priority, workers, on_error):
-    """See Function.submit_many."""
+    """Start one call per item and return one Future for all; the parameters are those of Function.submit_many()."""
     cdef bint is_returned = returns_errors(on_error)
     cdef list given = [arguments_of(item) for item in items]
     # A host command may sleep, and would occupy a pool thread if it ran as a part of a batch.
@@ -340,14 +345,15 @@ cdef class Batch:
         cdef object results
         cdef pyd_batch_item_t* item = &self.items.items[self.count]
         function.check_count(len(args))
-        function.lay_out(self.items.words + self.count * <size_t>(function.frame_words + 1), &frame)  # see Items
+        # The words of each call are frame_words + 1, so that an allocation never has 0 bytes.
+        function.lay_out(self.items.words + self.count * <size_t>(function.frame_words + 1), &frame)
         if not function.has_packed_elements and gather_plain(function, PySequence_Fast_ITEMS(args), &frame):
             plan = plan_of(function, &frame)
             results = fresh_results(function, plan, &frame)
         else:
             binding = Binding(function, args, None)
             plan, frame, results = binding.plan, binding.frame, binding
-        if plan is not self.previous:
+        if plan is not self.previous:  # else `plans` has it already
             self.plans[id(plan)] = self.previous = plan
         copy_unaligned(plan, &frame, self.kept)
         item.plan, item.args, item.results, item.out_scalars = plan.plan, frame.args, frame.results, frame.out_scalars
@@ -392,7 +398,7 @@ cdef Task start_many(Function function, list given, bint is_returned, object pri
 
 
 def mapped(PublicFunction function not None, items, in_flight, workers, on_error):
-    """See Function.map."""
+    """Return an iterator over the results of one call per item; the parameters are those of Function.map()."""
     cdef bint is_returned = returns_errors(on_error)
     # Default: for each worker a running call and a queued one.
     count = 2 * function.module.sched.workers if in_flight is None else in_flight

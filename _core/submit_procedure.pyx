@@ -28,6 +28,7 @@ cdef class ProcedureTask(Task):
     cdef list out  # per result: the caller's array that receives it, or None for a new one
 
     cdef object collect(self):
+        """Return the results of the call, which has ended."""
         cdef pyd_invocation_t* invocation = pyd_procedure_take(self.task)
         if invocation == NULL:  # another thread had taken it when this process was forked
             raise CancelledError()

@@ -67,7 +67,7 @@ cdef void drop_kept(void* context, pyd_task_t* task) noexcept with gil:
 
 
 cdef Task failed_predecessor(Task task):
-    """Return the failed predecessor because of which a task was not run, or None if the task was not skipped."""
+    """Return the predecessor whose failure made the scheduler skip a task; None if the task was not skipped."""
     cdef Task first
     for first in task.after if pyd_task_is_skipped(task.task) else ():
         if pyd_task_is_done(first.task) and pyd_task_status(first.task) != NULL:
@@ -76,10 +76,10 @@ cdef Task failed_predecessor(Task task):
 
 
 cdef Task settle_failed_chain(Task task):
-    """Store the errors of the failed tasks before a skipped one, from the task that failed first on.
+    """Settle the failed predecessors of a skipped task: first the task that failed first, then those after it.
 
-    Return the direct predecessor, or None if the task was not skipped. It is a loop, as a recursion could overflow the
-    stack: chains may have any number of tasks.
+    Return the direct predecessor, or None if the task was not skipped. This is a loop, because chains may have any
+    number of tasks and a recursion could overflow the stack.
     """
     cdef list chain = []
     cdef Task first = failed_predecessor(task)
@@ -127,6 +127,7 @@ cdef class Task:
         cdef Task first = settle_failed_chain(self)
         if first is not None and first.error is not None:
             return first.error
+        # Else the interruption has another cause, such as Ctrl-C.
         if pyd_status_code(status) == PYD_CODE_INTERRUPTED and (
                 pyd_task_is_cancelled(self.task) or pyd_task_is_skipped(self.task)):
             return CancelledError()
@@ -137,7 +138,7 @@ cdef class Task:
         if pyd_flag(&self.settled):
             return 0
         with settling:
-            if self.settled:
+            if self.settled:  # by another thread, meanwhile
                 return 0
             if pyd_task_status(self.task) == NULL:
                 try:

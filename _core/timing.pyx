@@ -50,9 +50,9 @@ def profile(Function function not None, args, runs, cold):
         if times == NULL:
             raise MemoryError()
         for _run in range(runs + 1):
-            slot.times = times
+            slot.times = times  # lets the call time its commands
             wholes.append(seconds_of_call(binding, &slot, cold))
-            slot.times = NULL
+            slot.times = NULL  # the next call is an ordinary one
             spans.append([(times[i].begin, times[i].end) for i in range(count)])
             calls.append(seconds_of_call(binding, &slot, cold))
     finally:

@@ -88,6 +88,7 @@ def profile(Procedure procedure not None, args, runs, cold):
         measured = Measured(list(zip((<PlanData>data).numbers, (<PlanData>data).commands)), lines,
                             (<PlanData>data).constants, spans)
         times = max(1, round(len(spans) / runs))  # how often one call of the procedure runs this plan
+        # The total seconds of a command in all runs, divided by `runs`, are its seconds per call of the procedure.
         own = measured.timings(procedure.module.flops, lambda seconds: sum(seconds) / runs, times)
         timings.append((function, own))
         busy += sum([measured.busy(run) for run in range(len(spans))])

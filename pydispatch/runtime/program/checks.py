@@ -300,7 +300,7 @@ def _largest_difference(check: Check, values: list[Array], failing: NDArray[np.i
 
 
 def _element_text(value: Any, check: Check) -> str:
-    """Return an element as text: real floats with nine digits, which tell f32 apart; others as NumPy writes them.
+    """Return an element as text: a real float with nine digits, so that all f32 differ; others as NumPy writes them.
 
     The type is that of the first value: elements are shown only if both compared values have one type.
     """

@@ -220,7 +220,7 @@ class Registry:
             function: Address of a C function, or an object that has one: a ctypes function, cffi pointer, numba cfunc
                 or capsule. It is kept alive as long as the registration.
             context: Pointer that the function receives, or an object with one; None for a null pointer.
-            priority: Providers with a higher one are searched first.
+            priority: Providers with a higher priority are searched first.
 
         Raises:
             InvalidArgumentError: The name is no symbol, the address is 0, or an argument is of a wrong type.
@@ -269,7 +269,8 @@ class Registry:
             raise InvalidArgumentError(
                 f"{where}: expected a function of Python or the address of one of C, got {type(function).__name__}"
             )
-        # The registered function is a C function of this package, which finds the Python function by its context.
+        # The registered function is a C function of this package, which calls the Python function of its context, the
+        # PythonCommand.
         command = PythonCommand(function)
         provider_id = self.manager.add_function(symbol, command.address, id(command), command, priority)
         self.commands[provider_id] = function
@@ -320,7 +321,7 @@ def address_of(value: object, where: str) -> int:
         if not 0 <= value < 1 << 64:
             raise InvalidArgumentError(f"{where}: {value} is no address")
         return value
-    if isinstance(value, ctypes.c_void_p):
+    if isinstance(value, ctypes.c_void_p):  # a pointer, although it is a _SimpleCData like the numbers below
         return value.value or 0
     if isinstance(value, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, ctypes.Union)):
         return ctypes.addressof(value)

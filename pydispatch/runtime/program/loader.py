@@ -108,7 +108,7 @@ def _load(
     core_manifest = None if link_directly is None else read_manifest(file)  # as the C core reads it
     python_manifest = manifest.read(file) if core_manifest is None else None  # (executables, functions)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
-    for i, (category, key) in enumerate(module.queries()):
+    for i, (category, key) in enumerate(module.queries()):  # such as ("hal.cpu", "avx2")
         module.answer(i, properties.answer(category, key))
     for i, constant in enumerate(module.constants()):
         if constant is None:  # derived from others

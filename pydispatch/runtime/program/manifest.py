@@ -70,7 +70,8 @@ def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
         if not all(map(_is_number, entry["shape"])):
             return None
     entries = {entry["name"]: entry for entry in functions if type(entry["signature"]) is str and _is_interface(entry)}
-    is_complete = len(entries) == len(functions)  # all are well-formed, and their names differ
+    # Malformed functions have no entry, and functions of one name share an entry.
+    is_complete = len(entries) == len(functions)
     return entries if is_complete and _are_texts([*entries]) else None
 
 

@@ -175,7 +175,7 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
     supplied: the sources of other scopes. needed: (scope, key, dtype word, shape) of each parameter of the program.
     """
     keys = [key for other, key, _, _ in needed if other == scope]
-    shown = ", ".join(f"'{key}'" for key in keys[:4])
+    shown = ", ".join(f"'{key}'" for key in keys[:4])  # a few, to keep the message short
     if len(keys) > 4:
         shown += f" and {len(keys) - 4} more"
     matches = close_matches(scope, supplied)

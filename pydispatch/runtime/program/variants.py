@@ -246,7 +246,7 @@ def _log_faster(file: str, properties: DeviceProperties, variant: dict[str, Any]
     """Log once that recompiling would make generated code faster, if the CPU has wider vectors than the code uses."""
     if "machine_model" not in variant:  # code that the user wrote, which this compiler cannot make wider
         return
-    # (CPU feature, level) of the widest vectors that the CPU has.
+    # (CPU feature, level) of the widest vectors that the CPU has; None if it has none that are wider than the baseline.
     widest = next((row for row in _LEVELS if row[0] in properties.features), None)
     if widest is None:
         return
