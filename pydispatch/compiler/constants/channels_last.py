@@ -158,7 +158,6 @@ def _read_transposed_copies(function: Operation) -> None:
         %y = elementwise operation on %x at (d0, d3, d1, d2)   # becomes: on %copy at (d0, d1, d2, d3)
     """
     copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
-    copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
     for copy in copies:
         axes = _source_axes(copy)
         if axes is None or axes == sorted(axes):  # no transposition

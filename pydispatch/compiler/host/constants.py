@@ -178,6 +178,8 @@ def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
 def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:
     """Pack elements of 2 or 4 bits, the first into the low bits of a byte; elements that are packed already are copied.
 
+    The elements 1, 2, 3, 4 of 4 bits give the bytes 0x21 and 0x43.
+
     Args:
         raw: A byte for each element, or one byte for a splat, or the packed bytes: fewer than `count`.
         count: Number of elements.
@@ -194,8 +196,8 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
     fields = np.zeros(-(-count // per_byte) * per_byte, dtype=np.uint8)
     fields[:count] = raw & ((1 << bits) - 1)
     packed = np.zeros(fields.size // per_byte, dtype=np.uint8)
-    for lane in range(per_byte):
-        packed |= fields[lane::per_byte] << np.uint8(lane * bits)
+    for position in range(per_byte):  # of an element in its byte
+        packed |= fields[position::per_byte] << np.uint8(position * bits)
     return packed
 
 

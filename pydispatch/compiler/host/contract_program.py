@@ -67,6 +67,7 @@ def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> i
     """
     function = program.add_function(op.sym_name.data, public=False)
     _lower(function, op)
+    # Contracts are equal if their functions have the same code, arguments and results; names may differ.
     key = (tuple(function.instructions), tuple(function.pool), len(function.arguments),
            tuple(r.register for r in function.results))  # fmt: skip
     own_index = len(program.functions) - 1

@@ -39,13 +39,13 @@ _FLOATS = ("addf", "maximumf", "minimumf", "mulf", "maxnumf", "minnumf")
 
 def kind_of(op: Operation) -> str:
     """Return the kind of an update: one of `KINDS`, or "compare_exchange"."""
-    return KINDS[integer(op, "kind")] if op.name == UPDATES[0] else "compare_exchange"
+    return KINDS[integer(op, "kind")] if op.name == "memref.atomic_rmw" else "compare_exchange"
 
 
 def indices_of(op: Operation) -> Sequence[SSAValue]:
     """Return the indices of the element that an operation updates."""
     # The last operand of a compare-exchange is the expected value.
-    return op.operands[2:] if op.name == UPDATES[0] else op.operands[2:-1]
+    return op.operands[2:] if op.name == "memref.atomic_rmw" else op.operands[2:-1]
 
 
 def only_reads(op: Operation) -> bool:

@@ -111,7 +111,7 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         condition = branch.cond.owner
         if not isinstance(condition, arith.CmpiOp) or condition.parent is not block:
             continue
-        if not all(map(_has_load, branch.regions)):  # padding loads in one branch: `_split_at_bounds` splits it
+        if not all(map(_has_load, branch.regions)):  # a load in one region alone is that of padding, no selection
             continue
         distance = _nonnegative_form(build, condition, block)
         if distance is None or abs(distance.slope) != 1 or not isinstance(distance.start, int):

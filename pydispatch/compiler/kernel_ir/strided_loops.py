@@ -62,7 +62,8 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
     invocations = constant_or_value(loop.upperBound[0])
     if not isinstance(invocations, int) or invocations < FEWEST:
         return None
-    # Operations before the strided loop, which may be executed again: `own` ones depend on the invocation.
+    # Sort the operations before the strided loop. `own` ones depend on the invocation: the interchange copies them into
+    # each of the new loops, so that they must give the same results when they are repeated.
     own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
     for op in block.ops:
         if isinstance(op, scf.ForOp):

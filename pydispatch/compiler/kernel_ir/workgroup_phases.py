@@ -169,11 +169,12 @@ def executed(block: Block, lane: SSAValue, first: int, truths: set[SSAValue]) ->
 def start_of(array: WorkgroupArray, access: Access, lane: SSAValue, first: int) -> int | None:
     """Return the row-major position in an array of the element that invocation `first` accesses.
 
-    Return None unless the `LANES` invocations from `first` on access consecutive elements of one row.
+    For `a[2, lane + 16]` in an array of 4x64 elements and `first` 16, it is 2 * 64 + 32 = 160. Return None unless the
+    `LANES` invocations from `first` on access consecutive elements of one row. `lane` is the number of the invocation.
     """
-    row = 0
+    row = 0  # row-major number of the row, from the indices that are equal in all invocations
     *outer, column = (linear_of(index, lane) for index in access.indices)
-    for size, linear in zip(array.shape, outer, strict=False):
+    for size, linear in zip(array.shape, outer, strict=False):  # without the size of the last dimension
         if linear is None or linear.slope != 0 or not 0 <= linear.start < size:
             return None
         row = row * size + linear.start

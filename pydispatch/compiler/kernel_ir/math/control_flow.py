@@ -59,6 +59,7 @@ def repeated(
         """Return the arguments or results of the loop as numbers, words and truths like the carried ones."""
         return [like.wrapped(value) for like, value in zip(carried, ssa_values, strict=True)]
 
+    # The two regions of an `scf.while`: `test` decides whether another iteration runs, `block` is the iteration.
     test, block = Block(arg_types=types), Block(arg_types=types)
     with body.inside(test):
         test.add_op(scf.ConditionOp(goes_on(values(test.args)).value, *test.args))

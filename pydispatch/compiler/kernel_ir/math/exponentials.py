@@ -31,14 +31,15 @@ def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
 
 def exp(x: Number) -> Number:
     """Return e^x."""
-    m, k = exp_parts(x.clamp(*format_of(x).exp_range))
+    # The ends of the range, where e^x is 0 and infinity already, stand for all numbers beyond.
+    m, k = exp_parts(x.clamp(*format_of(x).exp_range))  # e^x = 2^k (1 + m)
     return scaled(1.0 + m, k)
 
 
 def exp2(x: Number) -> Number:
     """Return 2^x: 2^k times the exponential of the fraction times log 2."""
     format = format_of(x)
-    t = x.clamp(*format.exp2_range)
+    t = x.clamp(*format.exp2_range)  # at the ends of the range, 2^t is 0 and infinity already
     n, k = rounded(t)  # the same integer, as a float and as a word
     f = t - n
     if format.computes_in_pairs:  # the reduced argument is a sum of two floats, and so is log 2
@@ -53,7 +54,7 @@ def expm1(x: Number) -> Number:
     2^k may overflow where the result does not: half of it is computed with 2^(k - 1), and doubled.
     """
     format = format_of(x)
-    _, overflows_from = format.exp_range
+    _, overflows_from = format.exp_range  # at `expm1_least`, the lower end below, the result is -1 already
     m, k = exp_parts(x.clamp(format.expm1_least, overflows_from))
     half = power2(k - 1)
     if format.computes_in_pairs:  # 2^(k-1) - 1/2 is a sum of two floats

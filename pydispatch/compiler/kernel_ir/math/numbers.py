@@ -366,7 +366,7 @@ def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
 
     Both are computed: this is a select, not a branch.
     """
-    like: Any = then if isinstance(then, Value) else otherwise
+    like: Any = then if isinstance(then, Value) else otherwise  # the one that has the class and type of the result
     operands = condition.value, like.new(then).value, like.new(otherwise).value
     selected: V = like.wrapped(like.body.op(arith.SelectOp, like.value.type, *operands))
     return selected

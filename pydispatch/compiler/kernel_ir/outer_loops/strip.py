@@ -62,6 +62,7 @@ class Strip(LaneLoops):
             # Integers of the lane are rematerialized where they are used; hoisted loads were emitted before the loop.
             elif not self._is_lane_integer(op) and op not in hoisted:
                 pending.append(op)
+        # With `consumer`, a pending value that only the terminator reads is stored by `stores`, and in no other memory.
         self.over_lanes(build, pending, stores=stores, consumer=terminator)
 
     def _is_lane_integer(self, op: Operation) -> bool:
@@ -100,6 +101,7 @@ class Strip(LaneLoops):
         # One memory has the initial values, the carried values and the results. The initial values are stored before
         # the loop, and the next ones at the end of each iteration.
         memories = [self.memory(build, value.type) for value in carried]
+        # With `consumer`, a pending value that only the loop reads, as an initial value, gets no other memory.
         self.over_lanes(build, pending, stores=list(zip(op.iter_args, memories, strict=True)), consumer=op)
         self.memory_of.update(zip(carried, memories, strict=True))
         self.memory_of.update(zip(op.results, memories, strict=True))
@@ -194,7 +196,8 @@ class Strip(LaneLoops):
             self._choose(build, condition, *branches)
             return
         # A condition of each lane: store it, and test whether a lane takes the other region.
-        conditions = self.memory(build, TRUTH)  # the condition of each lane
+        # With `consumer`, a pending value that only the branch reads, as its condition, gets no other memory.
+        conditions = self.memory(build, TRUTH)
         self.over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
         self.memory_of.setdefault(op.cond, conditions)
         # The first region with sequential loops; `_covers_if` requires that there is one.

@@ -117,6 +117,6 @@ def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) 
     if isinstance(stated, IntegerAttr):
         return (int(stated.value.data), 1, 1)
     x, y, z = export.workgroup_size
-    if x > 0:
+    if x > 0:  # otherwise the export states no size
         return (x, max(1, y), max(1, z))
     return (INVOCATIONS if any(name in together for name in ops) else 1, 1, 1)
