@@ -50,6 +50,8 @@ pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_
   return pyd_status_annotate(status, "device_lend_thread: %s", pyd_status_text(status));
 }
 
+// Reads the options of a device that owns its threads and its pool. |options| may be NULL: then all defaults.
+// |*out_allocator|: supplies the memory of the pool; all zero for the memory of the system.
 pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* options, pyd_sched_options_t* out_options,
                                          pyd_allocator_t* out_allocator) {
   *out_options = (pyd_sched_options_t){.spin_us = -1};  // -1: adaptive
@@ -142,6 +144,9 @@ static int32_t run_grid(void* self, uint32_t worker, uint64_t begin, uint64_t en
   return 0;
 }
 
+// Runs |body| for each point of a grid of |x| times |y| times |z| points on the threads of the device, and waits for
+// the end. |cost|: cost estimate of a point, which this run updates; may be NULL. KERNEL if |body| returned a code
+// other than 0.
 pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
                                   void* context, pyd_api_cost_t* cost) {
   if (!device) return pyd_api_null("parallel_for", "device");
@@ -162,6 +167,8 @@ pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t
                                 failure.code, p.x, p.y, p.z);
 }
 
+// Runs |body| for ranges of the indices from 0 to |count| - 1 on the threads of the device, and waits for the end.
+// |cost|: cost estimate of an index, which this run updates; may be NULL.
 pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
                                     pyd_api_cost_t* cost) {
   if (!device) return pyd_api_null("parallel_range", "device");

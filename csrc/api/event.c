@@ -50,7 +50,7 @@ static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   flight_t* flight = self;
   if (!flight->has_begun) {
     flight->has_begun = true;
-    if (!pyd_task_share(task, &flight->loop, worker)) return false;
+    if (!pyd_task_share(task, &flight->loop, worker)) return false;  // other threads still run indices
   }
   *out_status = pyd_api_range_outcome("parallel_range_submit", pyd_task_failure(task));
   return true;
@@ -84,7 +84,7 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* o
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
   *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   if (!options) return PYD_STATUS_OK;
-  // The first version of the structure ended before |workers|.
+  // The first version of the structure ended before |workers|, after |context|.
   if (options->struct_size < PYD_SIZE_UP_TO(pyd_api_submit_t, context)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
@@ -163,6 +163,9 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
   return status;
 }
 
+// Starts an asynchronous loop: |body| runs for ranges of the indices from 0 to |count| - 1 on the threads of the
+// device. |cost|: cost estimate of an index, which this run updates; may be NULL. |out_event|: NULL if the caller needs
+// no event.
 pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body,
                                            void* context, pyd_api_cost_t* cost, const pyd_api_submit_t* options,
                                            pyd_api_event_t** out_event) {
@@ -192,6 +195,8 @@ uint32_t pyd_api_event_outcome(pyd_api_event_t* event) {
   return pyd_status_code(status) == PYD_CODE_INTERRUPTED ? PYD_API_CANCELLED : PYD_API_FAILED;
 }
 
+// Waits until a submitted run has ended, or for |nanoseconds|. |*out_outcome| is PYD_API_PENDING if it has not ended.
+// INTERRUPTED if |interrupt|, which may be NULL, ended the wait.
 pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
                                 uint32_t* out_outcome) {
   if (out_outcome) *out_outcome = PYD_API_PENDING;

@@ -12,6 +12,8 @@ bool pyd_api_drop(atomic_uint* references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
+// Reads the interrupt that a caller passes, whose |size| states the version of its structure. INVALID_ARGUMENT, with a
+// message that begins with |function|, if it is incomplete.
 pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* interrupt,
                                   pyd_interrupt_t* out_interrupt) {
   const bool is_too_small = interrupt->size < PYD_SIZE_UP_TO(pyd_api_interrupt_t, context);

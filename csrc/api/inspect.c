@@ -40,6 +40,8 @@ uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program) {
   return program ? pyd_program_executable_count(program->program) : 0;
 }
 
+// Describes executable |index| of a program: its name, and if a variant is linked the exports and imports of that.
+// |out_executable|: its struct_size states how much of the structure the caller knows; only that much is written.
 pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index,
                                         pyd_api_executable_t* out_executable) {
   if (!program) return pyd_api_null("program_executable", "program");

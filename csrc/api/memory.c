@@ -131,6 +131,8 @@ static size_t lay_out(pyd_api_memory_t* memory, uint32_t rank, int64_t** out_dim
   return block.size;
 }
 
+// Creates a handle of memory that the caller describes by |info|: address, element type, sizes and strides. The handle
+// has one reference; |info->release| is called when the last one is dropped. After a failure it is not called.
 pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memory_info_t* info,
                                    pyd_api_memory_t** out_memory) {
   if (!out_memory) return pyd_api_null(kImport, "out_memory");
@@ -180,6 +182,8 @@ static bool is_same_type(uint32_t a, uint32_t b) {
          (bits_of(a) == bits_of(b) && a >> 24 >= 0x10 && a >> 24 <= 0x12 && b >> 24 >= 0x10 && b >> 24 <= 0x12);
 }
 
+// Checks that the memory has the element type and rank of |value| and the sizes |dims|, which are NULL while they are
+// not known. Messages begin with |function| and name the tensor by |what| and |index|, such as "argument" and 2.
 pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what,
                                   uint32_t index, const pyd_api_value_t* value, const int64_t* dims) {
   if (!is_same_type(memory->dtype, value->dtype)) {

@@ -130,6 +130,7 @@ const pyd_api_function_t* pyd_api_program_function(const pyd_api_program_t* prog
   return program && index < program->entry_count ? &program->entries[index].info : NULL;
 }
 
+// Finds the function |name| of a program. INVALID_ARGUMENT, with the names of the functions, if there is none.
 pyd_status_t pyd_api_program_find(const pyd_api_program_t* program, const char* name,
                                   const pyd_api_function_t** out_function) {
   if (!out_function) return pyd_api_null("program_find", "out_function");

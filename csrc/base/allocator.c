@@ -7,6 +7,8 @@
 
 #include "base/sized.h"
 
+// Copies |allocator| to |*out_allocator|, which is all zero for NULL. INVALID_ARGUMENT, with a message that begins with
+// |function|, for a structure that is incomplete.
 pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* allocator,
                                 pyd_allocator_t* out_allocator) {
   *out_allocator = (pyd_allocator_t){0};

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Adds a message, from any thread. |text|: copied, |length| bytes or up to its NUL for PYD_TEXT_TERMINATED; NULL for
+// none. Without memory the message is lost, and |is_incomplete| is set.
 void pyd_mailbox_add(pyd_mailbox_t* mailbox, pyd_message_kind_t kind, int32_t code, void* handle, const char* text,
                      size_t length) {
   if (text == NULL) length = 0;

@@ -56,6 +56,9 @@ static void on_mapped(int32_t status, pyd_wgpu_text_t text, void* mailbox, void*
   if (status != WGPU_SUCCESS) pyd_mailbox_add(mailbox, PYD_MESSAGE_MAPPED, status, NULL, text.data, text.length);
 }
 
+// Maps bytes [offset, offset + length) of a buffer, and copies |size| of them, from byte |skip| of the mapped range on,
+// to |host| (|is_read|) or from |host|. Returns the WGPUMapAsyncStatus: 1 for success, 0 if the driver has not called
+// back when the device is idle. Returns -1 without memory, or if the driver has no address for the mapped range.
 int32_t pyd_wgpu_copy(const pyd_wgpu_functions_t* functions, void* device, void* buffer, bool is_read, size_t offset,
                       size_t length, size_t skip, char* host, size_t size, pyd_mailbox_t* mailbox) {
   // The driver keeps the address until it calls back. If it has not done so when the device has been polled, the status

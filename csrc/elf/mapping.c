@@ -56,7 +56,7 @@ static uint64_t copied_pages(const pyd_elf_view_t* views, uint32_t count) {
       if (segment->file_size == 0) continue;
       uint64_t first = segment->vaddr & ~(page - 1);
       uint64_t last = (segment->vaddr + segment->file_size + page - 1) & ~(page - 1);
-      if (first < end) first = end;
+      if (first < end) first = end;  // pages that were counted for the segment before
       if (last > first) bytes += last - first;
       if (last > end) end = last;
     }
@@ -92,7 +92,8 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
   if (size == 0) {
     st = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to map the code of %" PRIu32 " files", count);
   } else {
-    // Memory is reserved at a page boundary: the slack lets it start at a multiple of a larger alignment.
+    // Memory is reserved at a page boundary: the slack, alignment - page bytes, lets the first image start at a
+    // multiple of a larger alignment.
     mapping->size = (size_t)(size + alignment - pyd_mem_page_size());
     // Bringing in all pages at once pays if most of them are copied to.
     bool populate = copied_pages(views, count) > size / 2;
@@ -152,6 +153,7 @@ static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page
   if (view->relro.size == 0 || begin < segment->vaddr || begin >= segment_end) return;
   const pyd_elf_segment_t* before = index ? segment - 1 : NULL;
   const pyd_elf_segment_t* after = index + 1 < view->segment_count ? segment + 1 : NULL;
+  // RELRO begins (ends) with the segment, and no neighbour reaches into its first (last) page.
   bool alone_before =
       begin == segment->vaddr && !(before && before->vaddr + before->memory_size > (begin & ~(page - 1)));
   bool alone_after = end == segment_end && !(after && after->vaddr < ((end + page - 1) & ~(page - 1)));
@@ -167,6 +169,7 @@ static void find_runs(const pyd_elf_view_t* view, uint64_t base, uint64_t page, 
     const pyd_elf_segment_t* segment = &view->segments[i];
     uint64_t begin = base + (segment->vaddr & ~(page - 1)) - view->low;
     uint64_t end = base + ((segment->vaddr + segment->memory_size + page - 1) & ~(page - 1)) - view->low;
+    // The gap since the last run, or since the beginning of the image in the mapping.
     add_run(runs, runs->count ? runs->items[runs->count - 1].end : base, begin, PYD_MEM_READ);
     if (!(segment->flags & PF_W)) {
       add_run(runs, begin, end, segment->flags & PF_X ? PYD_MEM_READ_EXECUTE : PYD_MEM_READ);
@@ -198,7 +201,8 @@ static pyd_status_t protect_runs(uint8_t* memory, const runs_t* runs) {
     for (end = i; end < runs->count && runs->items[end].access != PYD_MEM_READ_WRITE; ++end) {
       is_readable |= runs->items[end].access == PYD_MEM_READ;
     }
-    uint64_t begin = i ? runs->items[i].begin : 0;  // the slack before the first image, too
+    // Runs [i, end) are between two writable ones. The first of all begins with the slack before the first image.
+    uint64_t begin = i ? runs->items[i].begin : 0;
     if (is_readable) st = pyd_mem_protect(memory + begin, (size_t)(runs->items[end - 1].end - begin), PYD_MEM_READ);
     for (uint32_t k = i; pyd_ok(st) && k < end; ++k) {
       if (runs->items[k].access == PYD_MEM_READ_EXECUTE) st = protect_code(memory, &runs->items[k]);

@@ -98,7 +98,7 @@ static void store(uint8_t* target, uint64_t value, uint32_t bytes) {
 static bool fits(uint64_t value, uint32_t bits, range_t range) {
   if (bits == 64) return true;
   int64_t number = (int64_t)value, half = (int64_t)1 << (bits - 1);
-  bool as_signed = number >= -half && number < half;
+  bool as_signed = number >= -half && number < half;  // -2^(bits-1) <= X < 2^(bits-1)
   bool as_unsigned = value < (uint64_t)half * 2;
   if (range == RANGE_SIGNED) return as_signed;
   return range == RANGE_UNSIGNED ? as_unsigned : as_signed || as_unsigned;
@@ -165,6 +165,7 @@ static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, ui
     case MEANING_BASE: value = r->bias + addend; break;
     case MEANING_SYMBOL: value = address; break;
     case MEANING_SYMBOL_ADDEND: value = address + addend; break;
+    // MEANING_SYMBOL_PC; all other kinds have no bits and were refused above.
     default: value = address + addend - (r->bias + vaddr); break;
   }
   if (!r->image) return PYD_STATUS_OK;  // the value depends on the bias, which is not known then
@@ -225,7 +226,7 @@ static pyd_status_t apply_relr(relocator_t* r) {
     for (uint64_t bits = word >> 1; pyd_ok(st) && bits; bits >>= 1, vaddr += 8) {
       if (bits & 1) st = apply_relative_word(r, vaddr);
     }
-    next += 63 * 8;
+    next += 63 * 8;  // a bitmap stands for 63 words of 8 bytes
   }
   return st;
 }

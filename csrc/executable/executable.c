@@ -161,6 +161,8 @@ pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_optio
   return pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
 }
 
+// Creates an executable from a library that is in memory already (linked into the process, or opened by the loader of
+// the system) and must stay there as long as the executable.
 pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_executable_options_t* options,
                                        pyd_executable_t** out_executable) {
   pyd_executable_t* executable = NULL;

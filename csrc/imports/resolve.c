@@ -66,6 +66,9 @@ static pyd_status_t report_missing(const char* executable, uint32_t count, const
   return status;
 }
 
+// Finds the functions of |count| imported symbols, and their contexts, by |resolver|, which may be NULL. A symbol that
+// begins with "?" is optional: its entry may stay NULL. All other symbols without a function are listed in one
+// MISSING_IMPORT failure.
 pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const char* const* symbols,
                                  const pyd_resolver_t* resolver, pyd_import_fn_t* functions, void** contexts) {
   if (count == 0) return PYD_STATUS_OK;

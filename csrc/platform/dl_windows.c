@@ -37,6 +37,7 @@ bool pyd_dl_may_print(pyd_span_t file) {
   return true;
 }
 
+// Opens a library by its path, in UTF-8, and runs its constructors. SYSTEM if Windows refuses.
 pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   *out_handle = NULL;
   wchar_t* wide;

@@ -102,6 +102,7 @@ static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu
   const char* text = read_text(reader, folder, "/cpu_capacity");
   if (!text || !isdigit((unsigned char)*text)) return;
   unsigned long capacity = strtoul(text, NULL, 10);
+  // At least 1, at most PYD_TOPOLOGY_FULL_CAPACITY.
   cpu->capacity = capacity < 1                            ? 1
                   : capacity > PYD_TOPOLOGY_FULL_CAPACITY ? PYD_TOPOLOGY_FULL_CAPACITY
                                                           : (uint32_t)capacity;
@@ -143,6 +144,7 @@ static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count
 // near CPUs follow each other.
 static int by_preference(const void* left, const void* right) {
   const pyd_topology_cpu_t *a = left, *b = right;
+  // Pairs of keys of |a| and |b|, the most important first; the lower key comes first.
   const uint32_t keys[][2] = {{a->is_sibling, b->is_sibling}, {!a->is_fast, !b->is_fast}, {a->node, b->node},
                               {a->cluster, b->cluster},       {a->core, b->core},         {a->number, b->number}};
   for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); ++i) {
@@ -171,7 +173,7 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
     read_core(&reader, folder, cpu);
     read_cluster(&reader, folder, cpu);
     read_capacity(&reader, folder, cpu);
-    cpu->is_sibling = pyd_cpu_set_has(&cores, cpu->core);
+    cpu->is_sibling = pyd_cpu_set_has(&cores, cpu->core);  // a CPU of the same core is in the list already
     pyd_cpu_set_add(&cores, cpu->core);
   }
   read_nodes(&reader, out_cpus, count);

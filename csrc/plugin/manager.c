@@ -104,6 +104,8 @@ static pyd_status_t add(pyd_plugin_manager_t* manager, pyd_provider_t* provider,
   return PYD_STATUS_OK;
 }
 
+// Adds a plugin as a provider of imports, and retains it. Providers are queried by falling |priority|; among equal ones
+// the last added is the first.
 pyd_status_t pyd_plugin_manager_add_plugin(pyd_plugin_manager_t* manager, pyd_plugin_t* plugin, int32_t priority,
                                            pyd_provider_id_t* out_id) {
   pyd_provider_t* provider;

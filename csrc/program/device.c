@@ -13,6 +13,9 @@ static int fail_without_runner(const pyd_environment_t* environment, const pyd_d
   return 1;
 }
 
+// Links executable |index| to code that is on a device. The device has checked its exports and calls them itself, so
+// each export gets a function that only fails. |variant|: index of the chosen variant. |alignment|: of its bindings, in
+// bytes.
 pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t index, uint32_t variant,
                                                uint32_t alignment) {
   static const pyd_library_export_attrs_t kNoAttributes = {0};

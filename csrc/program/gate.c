@@ -58,6 +58,10 @@ static pyd_status_t wait_a_while(pyd_gate_t* gate, const pyd_interrupt_t* interr
                          "the call was interrupted while it waited for another one of its program");
 }
 
+// Waits until no call is inside the gate, a lock that one call at a time holds, and enters. |scope|, which must stay in
+// place until pyd_gate_leave(), marks the threads that work for this call as inside. INVALID_ARGUMENT with the text
+// |refusal| if this thread is inside already: it would wait for itself. INTERRUPTED if |interrupt|, which may be NULL,
+// ended the wait.
 pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, const char* refusal,
                             pyd_scope_t* scope) {
   pyd_status_t status = PYD_STATUS_OK;

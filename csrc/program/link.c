@@ -49,7 +49,7 @@ typedef struct name_s {
 static int by_name(const void* left, const void* right) {
   const name_t *a = left, *b = right;
   int order = compare_names(a->text, a->length, b->text, b->length);
-  return order ? order : a->ordinal < b->ordinal ? -1 : 1;
+  return order ? order : a->ordinal < b->ordinal ? -1 : 1;  // ordinals differ
 }
 
 // The exports of a library, with an index that is created when the first export does not have the ordinal that the
@@ -169,6 +169,9 @@ static pyd_status_t link_exports(pyd_program_t* program, uint32_t index, const p
   return status;
 }
 
+// Links executable |index| to a loaded executable, which is borrowed, after checking that it has all exports of the
+// program, with as many constants and bindings. |variant|: index of the chosen variant. |alignment|: of its bindings,
+// in bytes. A failure changes nothing.
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment) {
   if (index >= program->executable_count) {

@@ -85,6 +85,7 @@ bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   if (sched->options.are_lent) return false;  // a scheduler of donated threads starts none itself
   if (!may_begin(sched)) return true;
+  // |room|: how many more tasks may run at once; |wanted|: threads that queued tasks could use now.
   const uint32_t room = sched->workers - pool->active, wanted = pool->queued < room ? pool->queued : room;
   if (pool->idle < wanted) start_thread(sched);
   if (pool->idle) pthread_cond_signal(&pool->has_work);

@@ -16,6 +16,9 @@ static pyd_sched_slot_t* take_slot(pyd_sched_t* sched) {
   return NULL;
 }
 
+// Acquires a slot for |job|, through which threads share it; the slot is not open yet. |task|: that the job belongs to;
+// NULL for the job of a caller. |cost|: picoseconds per index, 0 if unknown. Returns NULL if all slots are in use or
+// there is no thread to share with.
 pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost,
                                          pyd_task_t* task) {
   pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? take_slot(sched) : NULL;

@@ -283,6 +283,7 @@ static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
   return pyd_ok(status) ? pyd_state_initialize(p->state, /* interrupt */ NULL) : status;
 }
 
+// Loads a program from |source|, the bytes of an artifact, which it takes over also after a failure.
 pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source,
                                  const pyd_api_load_t* options, pyd_api_program_t** out_program) {
   loaded_t* p = calloc(1, sizeof(*p));

@@ -42,6 +42,9 @@ pyd_status_t pyd_standalone_add_command(pyd_api_device_t* device, const char* na
                       owner, out_id);
 }
 
+// Adds a plugin that is linked into this process, by its function |query|, as a provider of imports. |priority|:
+// providers with a higher one are asked first. |out_id|, which may be NULL: the number by which the provider can be
+// removed.
 pyd_status_t pyd_standalone_add_plugin(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query,
                                        int32_t priority, uint64_t* out_id) {
   uint64_t id = 0;

@@ -4,6 +4,9 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
+// Adds a slot to |command|: a range of |buffer|, whose offset and length are in registers. Without these registers
+// (PYD_NONE) the offset is 0, and the range ends with the buffer. |name| is called with |operand| only to name the slot
+// in the message of a failure.
 pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t buffer, uint32_t offset_reg,
                                uint32_t length_reg, pyd_plan_name_fn_t name, uint32_t operand) {
   uint64_t size = plan->buffer_bytes[buffer];

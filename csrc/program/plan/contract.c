@@ -29,6 +29,9 @@ static bool has_contract_signature(const pyd_export_t* export, const pyd_functio
   return is_valid;
 }
 
+// Sets the contracts of the exports of |executable|, functions that say which elements a kernel reads and writes.
+// |functions|: by ordinal of an export in its library, the number of a function of |contracts|, or PYD_NONE for none.
+// |contracts| must outlive |program|. CORRUPT for a function that does not have the arguments of its export.
 pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executable, pyd_program_t* contracts,
                                        const uint32_t* functions, uint32_t count) {
   if (executable >= program->executable_count) {

@@ -109,6 +109,9 @@ static pyd_status_t save(pyd_state_t* state, const pyd_tensor_t* owner, const py
   return status;
 }
 
+// Creates a tensor of |shape| over the memory of |tensor|, so that the caller can overwrite |ranges| of it, and saves
+// their old bytes. |*out_tensor| is NULL if that is not possible: anything but one global and the slot of the caller
+// refers to the memory, or too much would be saved. The caller is inside the gate, which one call at a time holds.
 pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const pyd_range_t* ranges, uint32_t count,
                               pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
@@ -139,6 +142,11 @@ static bool is_of_rows(const pyd_change_t* change, const pyd_tensor_t* tensor) {
   return change->positions && change->owner == pyd_tensor_owner(tensor);
 }
 
+// Saves rows of |tensor| that the caller is about to overwrite, and creates a view of it in |*out_tensor|. |positions|:
+// the number of each row (i64; negative: no row). |saved|: the old elements of these rows, one after another, so that
+// |saved->bytes| / rows is the size of a row. |*out_tensor| is NULL if changes in place are not possible: anything but
+// one global and the slot of the caller refers to the memory, or too much would be saved. The caller is inside the
+// gate.
 pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_tensor_t* positions, pyd_tensor_t* saved,
                                  pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
@@ -169,6 +177,9 @@ pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_t
   return status;
 }
 
+// Creates a tensor of |shape| over the memory of |tensor|, of which the caller overwrites only rows that
+// pyd_state_save_rows() has saved. |*out_tensor| is NULL if no rows were saved, or if anything but one global and the
+// slot of the caller refers to the memory.
 pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_shape_t shape,
                                    pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;

@@ -75,6 +75,8 @@ static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* 
   return status;
 }
 
+// Leases a prepared call of |function| for the sizes |dims| and the values |scalars|: a cached one, or a new one.
+// Records a trace event if a trace is on.
 pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
                              pyd_state_lease_t* out_lease) {
   pyd_trace_t* trace = pyd_sched_trace(state->sched);

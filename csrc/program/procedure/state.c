@@ -41,6 +41,8 @@ static pyd_status_t set_globals(pyd_state_t* state) {
   return status;
 }
 
+// Creates the state of a linked program: its globals, with their initial values, and the caches of its calls.
+// |program|, |sched|, which may be NULL, and |pool| must outlive the state.
 pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
                               pyd_state_t** out_state) {
   *out_state = NULL;

@@ -92,6 +92,8 @@ static pyd_status_t submit(pyd_state_t* state, uint32_t procedure, const pyd_inp
   return status;
 }
 
+// Submits a call of a procedure as a task; with a trace event if a trace is on. |inputs| and their sizes are copied,
+// tensors are not.
 pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                   const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;

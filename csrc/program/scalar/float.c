@@ -35,6 +35,7 @@ static uint64_t bits_of_f64(double f) {
 // Decodes 1 bit of sign, 5 of exponent (biased by 15) and 10 of mantissa.
 static double as_f16(uint64_t bits) {
   uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  // Subnormal: mantissa * 2^-24. Normal: (1024 + mantissa) * 2^(exponent - 25). The exponent 31: infinity, or a NaN.
   double value = exponent == 0    ? ldexp(mantissa, -24)
                  : exponent == 31 ? (mantissa ? (double)NAN : (double)INFINITY)
                                   : ldexp(1024 + mantissa, (int)exponent - 25);
@@ -50,8 +51,8 @@ static uint64_t narrow(double value, int digits, int min_exponent, uint32_t infi
   if (isinf(value)) return negative | infinity;
   if (magnitude == 0) return negative;
   int exponent;
-  frexp(magnitude, &exponent);  // magnitude = [0.5, 1) * 2^exponent
-  if (exponent - 1 < min_exponent) exponent = min_exponent + 1;
+  frexp(magnitude, &exponent);                                   // magnitude = [0.5, 1) * 2^exponent
+  if (exponent - 1 < min_exponent) exponent = min_exponent + 1;  // subnormal: steps as of the smallest normal number
   // In units of the last mantissa bit; exact before it is rounded. A normal number has 2^digits steps or more, as its
   // leading 1 is among them; a subnormal one has fewer.
   double steps = nearbyint(ldexp(magnitude, digits - exponent + 1));
@@ -73,6 +74,7 @@ static double load(uint32_t format, uint64_t bits) {
 // Rounds |value| to |format| and encodes it for a register.
 static uint64_t store(uint32_t format, double value) {
   switch (format) {
+    // narrow(value, digits, min_exponent, infinity, nan)
     case PYD_F16: return narrow(value, 10, -14, 0x7C00, 0x7E00);
     case PYD_BF16: return narrow(value, 7, -126, 0x7F80, 0x7FC0);
     case PYD_F32: return bits_of_f32((float)value);
@@ -95,6 +97,7 @@ static bool compare(uint32_t predicate, double a, double b) {
   bool unordered = isnan(a) || isnan(b);
   switch (predicate) {
     case 0: return false;
+    // Ordered predicates; comparisons of C are false for a NaN, but for !=.
     case 1: return a == b;
     case 2: return a > b;
     case 3: return a >= b;
@@ -117,7 +120,8 @@ static bool compare(uint32_t predicate, double a, double b) {
 // |skips_nan| is ignored in favour of a number.
 static double extreme(double a, double b, bool want_max, bool skips_nan) {
   if (skips_nan && isnan(a) != isnan(b)) return isnan(a) ? b : a;
-  if (isnan(a) || isnan(b)) return a + b;
+  if (isnan(a) || isnan(b)) return a + b;  // a NaN
+  // Equal: the same number, or zeros, of which the maximum is the one without a sign.
   if (a == b) return (signbit(a) != 0) == want_max ? b : a;
   return (a < b) == want_max ? b : a;
 }
@@ -215,6 +219,7 @@ static double fma_exact(double a, double b, double c) {
   // What the addition rounded away, exactly (Knuth's two-sum).
   double error = isfinite(sum) ? (product - (sum - (sum - product))) + (c - (sum - product)) : 0;
   uint64_t bits = bits_of_f64(sum);
+  // Rounding to odd: an inexact sum whose lowest bit is even becomes the neighbour on the side of the exact value.
   if (error == 0 || !isfinite(sum) || bits & 1) return sum;
   bool is_larger = (error > 0) == !signbit(sum);  // the exact value is farther from zero
   return f64_of_bits(is_larger ? bits + 1 : bits - 1);

@@ -76,11 +76,12 @@ static pyd_status_t read_source(const pyd_program_t* program, const pyd_function
     case PYD_OP_SCALAR: *out = scalars[fn->args[insn->a].scalar]; return PYD_STATUS_OK;
     case PYD_OP_QUERY: {
       const pyd_query_link_t* query = &program->query_links[insn->a];
+      // Without a result the query has the value that the program states as its fallback.
       *out = insn->modifier ? query->found : query->found ? query->value : query->fallback;
       return PYD_STATUS_OK;
     }
     case PYD_OP_VARIANT:
-      if (program->links[insn->a].alignment == 0) {
+      if (program->links[insn->a].alignment == 0) {  // a linked executable has at least 1
         pyd_string_t name = program->executables[insn->a].name;
         return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                                "function '%.*s' asks for the variant of executable '%.*s', which is not linked",
@@ -133,6 +134,8 @@ static void leave_fp_mode(const pyd_program_t* program, uint64_t callers_mode) {
   if (callers_mode != program->fp_mode) pyd_cpu_set_fp_mode(callers_mode);
 }
 
+// Runs all scalar instructions of |fn|, which fill |regs|. |dims|: the sizes of all tensor arguments, one after
+// another; may be NULL without DIM instructions. |scalars|: the scalar arguments.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                                     const uint64_t* scalars, uint64_t* regs) {
   pyd_status_t status = PYD_STATUS_OK;
@@ -144,6 +147,8 @@ pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_func
   return status;
 }
 
+// Runs the deferred instructions of |fn| again: those that depend on scalars for which a plan is not specialized.
+// |regs| has the values of all other instructions.
 pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd_function_t* fn,
                                          const uint64_t* scalars, uint64_t* regs) {
   pyd_status_t status = PYD_STATUS_OK;
@@ -155,6 +160,8 @@ pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd
   return status;
 }
 
+// Runs a function that only computes scalars, such as a condition. |out_results|: a 64-bit word for each result.
+// INVALID_ARGUMENT for a function with tensors or commands.
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results) {
   if (function >= program->function_count) {
