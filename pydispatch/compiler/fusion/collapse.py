@@ -72,8 +72,8 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
         if operand_groups is None:  # the operand has only a part of a group, which cannot be collapsed
             return None
         groups_of_operands.append(operand_groups)
-    # The operands over the collapsed dimensions: %x for %e, the others collapsed. The new generic has a loop for each
-    # group.
+    # The operands over the collapsed dimensions: %x replaces %e, and the other operands are collapsed. The new generic
+    # has one loop for each group.
     operands: list[SSAValue] = []
     new_maps: list[AffineMap] = []
     for value, operand_groups in zip(generic.operands, groups_of_operands, strict=True):
@@ -137,7 +137,8 @@ def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:
     or an index that is no dimension.
     """
     map_groups: list[int] = []
-    remaining_dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]  # -1: in no group
+    # -1: an index that is no dimension, which is in no group, so that the search below fails.
+    remaining_dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
     while remaining_dims:
         next_group = next((i for i, group in enumerate(groups) if remaining_dims[: len(group)] == group), None)
         if next_group is None:

@@ -83,7 +83,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     """
     axis = int(concat.dim.value.data)
     readers = _Readers(elementwise=[], reductions=[], slices=[])
-    values: set[SSAValue] = {concat.results[0]}  # the concatenation, and what is computed from it elementwise
+    values: set[SSAValue] = {concat.results[0]}  # the concatenation, and tensors computed from it elementwise
     assert concat.parent is not None
     # Classify the readers in the block of the concatenation, in order, so that `values` has the operands of each.
     for op in concat.parent.ops:
@@ -103,7 +103,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
             readers.elementwise.append(op)
         else:
             readers.reductions.append(op)
-    # All uses must be among them.
+    # All uses of `values` must be among these readers.
     known = {*readers.elementwise, *readers.reductions, *readers.slices}
     if any(use.operation not in known for value in values for use in value.uses):
         return None  # an operation inside a loop or a branch
@@ -137,7 +137,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
             is_same_for_parts = axis not in dims_in(map_)
         if not is_same_for_parts:
             return None
-    if any(output in values for output in generic.outputs):  # it is read as initial values
+    if any(output in values for output in generic.outputs):  # one of `values` has the initial values of the result
         return None
     # Elementwise: the result has the same indices, and does not depend on initial values.
     if generic.is_parallel:

@@ -63,7 +63,7 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
     for group, readers in users.items():
         if group is None:
             continue
-        # On the host a view costs nothing: only groups that compute its source need a copy.
+        # On the host a view costs nothing: groups that do not compute its source read the original.
         if op_is_view and not _has_source_of_view(groups, op, group):
             has_other_readers = True
             continue
@@ -182,7 +182,8 @@ def _fills_read(groups: FusionGroups, group: int, op: Operation) -> Iterator[tup
             source = operand.owner
             if not isinstance(source, Operation) or source in groups.members[group] or not is_fill(source):
                 continue
-            if groups.ancestor(source) is not op:  # else the fill is inside of op itself
+            is_inside_op = groups.ancestor(source) is op  # in a region of `op`, which has it anyway
+            if not is_inside_op:
                 yield inner, index, source
 
 

@@ -49,7 +49,9 @@ def write_as_read(op: Operation) -> None:
         return
     result_map = generic.maps[-1]
     maps = [*generic.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
-    new = generic_like(op, op.regions[0].clone(), generic.inputs, [init], maps, generic.iterators)
+    new = generic_like(
+        op, op.regions[0].clone(), generic.inputs, outputs=[init], maps=maps, iterators=generic.iterators
+    )
     # Each reader indexes the new result with its old index in the new order: [d1, d0] becomes [d0, d1].
     for use in list(result.uses):
         reader_maps = list(structured(use.operation).maps)
@@ -101,7 +103,13 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     maps = [m.replace_dims_and_symbols(new_loops, [], len(order), 0) for m in generic.maps[:-1]]
     maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(loops_of_result))))
     new = generic_like(
-        op, op.detach_region(0), generic.inputs, [init], maps, [generic.iterators[d] for d in order], new_loops
+        op,
+        op.detach_region(0),
+        generic.inputs,
+        outputs=[init],
+        maps=maps,
+        iterators=[generic.iterators[d] for d in order],
+        loops=new_loops,
     )
     return transposed(new, result_order, op)
 

@@ -64,7 +64,8 @@ class GroupOrder:
 
         Raises TooFarError if the search visits more than MOST_VISITED nodes.
         """
-        # A node that depends on another has a higher rank: neither lower nodes nor paths through them matter.
+        # A node's rank is its position in a topological order. A node that depends on another has a higher rank:
+        # neither lower nodes nor paths through them matter.
         lowest_rank = min(self._rank[other] for other in others)
         candidates = [node for node in nodes if self._rank[node] > lowest_rank]
         if not candidates:
@@ -127,8 +128,9 @@ class GroupOrder:
         """Return the nodes reachable from `starts` along `edges` over nodes with ranks between `above` and `below`,
         both excluded.
 
-        The rank of a node is its position in a topological order, so that nodes with other ranks lead to none of
-        interest. The number of nodes is added to `visited`, which measures the cost of all searches.
+        The rank of a node is its position in a topological order. Paths through nodes with other ranks lead to no node
+        between `above` and `below`, and are not followed. The number of reached nodes is added to `visited`, which
+        measures the cost of all searches.
 
         limit: raise TooFarError if more nodes are reached; None for no limit.
         """

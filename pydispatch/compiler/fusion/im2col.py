@@ -146,7 +146,7 @@ def im2col_pays(convolution: Convolution) -> bool:
     if convolution.channels_last:
         is_small_enough = 0 < matrix_bytes <= MOST_BYTES_CHANNELS_LAST
         return is_small_enough and _pays_channels_last(
-            convolution, pixels, filters * column_bytes, pixels * column_bytes
+            convolution, pixels, filter_bytes=filters * column_bytes, columns_bytes=pixels * column_bytes
         )
     # An instruction that multiplies bytes takes a group of adjacent steps. Only the im2col matrix has such groups, the
     # sliding windows of the image do not.
@@ -200,7 +200,9 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     steps = tuple(d for d, kind in enumerate(generic.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
     image_dims = [d for d in result_dims if d not in weights.dims]  # batches and pixels
-    if not rows or any(d in image.dims for d in rows) or not set(steps) <= image.dims:
+    is_grouped = any(d in image.dims for d in rows)  # each output channel reads other channels of the image
+    image_has_all_steps = set(steps) <= image.dims
+    if not rows or is_grouped or not image_has_all_steps:
         return None
     channels_last = result_dims[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter
@@ -326,7 +328,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
         factors.reverse()
     operands = [*(matrix for matrix, _ in factors), initial_matrix]
     maps = [*(map_ for _, map_ in factors), result_map]
-    product = rewrite_loops(op, operands, maps, [*["parallel"] * (batch_rank + 2), "reduction"])
+    product = rewrite_loops(op, operands, maps, iterators=[*["parallel"] * (batch_rank + 2), "reduction"])
 
     # Expand the product to the dimensions of the old result.
     # The rows of a matrix of the product stand for `row_rank` dimensions of the result, the columns for `column_rank`.
@@ -343,7 +345,11 @@ def _patches(
 ) -> SSAValue:
     """Insert a copy of the image's elements with one dimension per loop, and return the copy (the im2col tensor).
 
-    The dimensions are the batches, then the loops `patch_dims`. dynamic_dims: the dynamic sizes of batches.
+    Args:
+        convolution: The convolution.
+        patch_dims: The loops over rows and those over columns of a matrix of patches: the dimensions of the copy after
+            the batches.
+        dynamic_dims: The dynamic sizes of batches, as values.
     """
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]

@@ -174,7 +174,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     ]
     operands, maps = [], []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        # The index of each dimension of another size, over the old and over the remaining loops.
+        # The index of each dimension whose size is not 1: over the old loops, then over the remaining ones.
         old_indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
         indices = tuple(r.replace_dims_and_symbols(new_loops, []) for r in old_indices)
         # An index 2 * y + i whose loop y has one iteration becomes i. A dimension that a loop indexes by itself must
@@ -194,12 +194,12 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     n = len(generic.inputs)
     new = generic_like(
         op,
-        op.detach_region(0),
-        operands[:n],
-        operands[n:],
-        maps,
-        [generic.iterators[i] for i in other_loops],
-        new_loops,
+        body=op.detach_region(0),
+        inputs=operands[:n],
+        outputs=operands[n:],
+        maps=maps,
+        iterators=[generic.iterators[i] for i in other_loops],
+        loops=new_loops,
     )
     return _with_units(op, new, op.results[0])
 

@@ -182,7 +182,7 @@ class FusionGroups:
             return reasons.cycle(describe_location(obstacle))
         if len(self.members[group]) + len(self.members[other]) > MOST_OPERATIONS:
             return reasons.too_many_operations(MOST_OPERATIONS)
-        self.order.require_near(group, other)
+        self.order.require_near(group, other)  # raises TooFarError
         return union.reads.too_many(len(union.results), self.legality.most_tensors)
 
     def _reason_not_to_merge(self, groups: Sequence[int], intermediates: set[Operation]) -> str | None:
@@ -196,7 +196,7 @@ class FusionGroups:
             return reasons.cycle(describe_location(obstacle))
         if len(union - intermediates) > MOST_OPERATIONS:
             return reasons.too_many_operations(MOST_OPERATIONS)
-        for group in groups[1:]:
+        for group in groups[1:]:  # raises TooFarError
             self.order.require_near(groups[0], group)
         return self.legality.violation(self.in_order(union))
 
@@ -228,7 +228,8 @@ class FusionGroups:
         if op not in results:
             sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]
             duplicable = [s for s in sources if s not in self.group_of and is_duplicable(s)]
-            reading = [s for s in duplicable if self._reads(s, group, results)]  # a list: all of them must be visited
+            # A list, no generator: all of them must be visited, so that `results` has all.
+            reading = [s for s in duplicable if self._reads(s, group, results)]
             results[op] = bool(reading) or any(self.group_of.get(s) == group for s in sources)
         return results[op]
 
@@ -245,7 +246,7 @@ class FusionGroups:
         outside = {s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside}
         if not self.order.needs({self.node(source) for source in outside}, groups):
             return None
-        # One of these operations depends on a group. Return the first one, for the message.
+        # One of the operations in `outside` depends on a group. Return the first one in program order.
         return next(source for source in self.in_order(outside) if self.order.needs([self.node(source)], groups))
 
     def _record_rejection(self, group: int, other: int, intermediates: set[Operation], reason: str) -> None:

@@ -75,9 +75,9 @@ def _is_window(position: AffineExpr, iterators: Sequence[str]) -> bool:
 
     - d0 + d1 of a parallel and a reduction loop is a window.
     - 2 * d0 and a constant count as windows, too.
-    - d0 is none.
-    - 16 * d0 + d1 of two parallel loops is none: together they count along the dimension, as the panels and the columns
-      of a panel do. The same holds for two reduction loops.
+    - d0 alone is no window.
+    - 16 * d0 + d1 of two parallel loops is no window: together they count along the dimension, as the panels and the
+      columns of a panel do. The same holds for two reduction loops.
 
     Args:
         position: Index along the dimension, over the loops.

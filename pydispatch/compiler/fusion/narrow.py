@@ -40,7 +40,7 @@ def narrow_operations(function: Operation, most_tensors: int) -> None:
     Operations with up to FEW_OPERANDS operands are not checked: they fit one dispatch on every target. A warning names
     each operation that cannot be split.
     """
-    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
+    for op in list(walk(function)):  # an operation without a parent was erased when an earlier one was split
         if op.parent is None or len(op.operands) <= FEW_OPERANDS:
             continue
         if not needs_dispatch(op) or _fits(op, most_tensors):

@@ -78,7 +78,9 @@ def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
     type_ = cast("TensorType[Attribute]", value.type)
     rank, element = type_.get_num_dims(), type_.element_type
     (column_axis,) = contraction.b.positions_of(cast(int, contraction.n))
-    order = [*(i for i in range(rank) if i != column_axis), column_axis]  # dimensions of B, in the copy's order
+    # Dimensions of B, in the copy's order: for B[n, k] with the columns n, `order` is [1, 0], the copy is C[k, n], and
+    # `index_in_b` is (d0, d1) -> (d1, d0).
+    order = [*(i for i in range(rank) if i != column_axis), column_axis]
     copy_type = TensorType(element, [type_.get_shape()[i] for i in order])
     index_in_b = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
     copy = insert_copy(op, value, index_in_b, copy_type)

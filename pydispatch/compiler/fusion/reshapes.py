@@ -39,18 +39,20 @@ def collapse_after(op: Operation) -> SSAValue | None:
     if len(op.results) != 1 or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
     sizes_of_loop: Shapes = {}  # loop → the sizes that its dimension had before the collapse: {0: [4, 3]}
-    for value, map_ in zip(generic.inputs, generic.maps, strict=False):  # the first such input decides
+    # The first input that is a suitable collapse_shape decides; `_loops_collapsed` returns {} for others.
+    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
         sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
     if not sizes_of_loop or not _can_split_loops(generic, sizes_of_loop):
         return None
     # Each loop becomes `loop_counts[loop]` new loops, `dims[loop]`.
     loop_counts = [len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(len(generic.iterators))]
     dims = _consecutive_groups(loop_counts)
-    # Old loop -> its first new loop. Exact for loops that are not split; expressions of split ones are replaced below.
+    # Old loop -> its first new loop: for a loop that is not split, the only one. A split loop is replaced below, by all
+    # of its new loops.
     new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     # Each operand is expanded where a collapsed loop indexes it, and indexed by the new loops.
     operands, maps = [], []
-    sizes: list[list[int]] = []  # for each dimension of the operand, the sizes that it is expanded to
+    sizes: list[list[int]] = []  # for each dimension of the current operand, the sizes that it is expanded to
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         sizes, indices = [], list[AffineExpr]()
         for size, index in zip(shape_of(value), map_.results, strict=False):
@@ -64,7 +66,9 @@ def collapse_after(op: Operation) -> SSAValue | None:
         maps.append(AffineMap(sum(loop_counts), 0, tuple(indices)))
     kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
     n = len(generic.inputs)
-    new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
+    new = generic_like(
+        op, op.detach_region(0), inputs=operands[:n], outputs=operands[n:], maps=maps, iterators=kinds, loops=new_loops
+    )
     # The result is collapsed to its old shape. The output is the last operand, so that `sizes` now are the result's.
     properties = {"reassociation": reassociation(_consecutive_groups([len(group) for group in sizes]))}
     collapse = tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties)

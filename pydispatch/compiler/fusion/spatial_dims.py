@@ -69,8 +69,9 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
                 break
             run = run or [first]
             run.append(second)
-    if len(run) < 2:
+    if len(run) < 2:  # there is none
         return None
+    # The collapsed pixels are columns if they are the last dimension of the result, else rows.
     are_pixels_columns = run[-1] == result_loops[-1]
     most_pixels = SHORT_COLUMNS if are_pixels_columns else SHORT_ROWS
     return tuple(run) if generic.extent(run[-1]) <= most_pixels else None
@@ -134,6 +135,7 @@ def _collapse_dims(op: GenericOp, run: tuple[int, ...]) -> None:
     maps: list[AffineMap] = []
     result_groups: DimGroups = []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
+        # For each axis of the operand, the loop that indexes it; -1 for an index that is no single loop.
         dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
         groups: DimGroups = []  # for each dimension of the collapsed operand, the axes that it combines
         for axis, dim in enumerate(dims):
@@ -149,7 +151,7 @@ def _collapse_dims(op: GenericOp, run: tuple[int, ...]) -> None:
         operands.append(value)
         result_groups = groups  # after the loop, the groups of the output, whose type is the result's
     # The product over the remaining loops, and its result in the old shape.
-    product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept_dims])
+    product = rewrite_loops(op, operands, maps, iterators=[generic.iterators[d] for d in kept_dims])
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     expand = tensor.ExpandShapeOp(product, [], reassociation(result_groups), list(type_.get_shape()), type_)

@@ -59,7 +59,7 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return  # ROUNDED: another grouping of the steps may round to another result
     identity = identity_of(combine, combine.results[0].type)
-    if identity is None:  # partial results could not start with it
+    if identity is None:  # the reduction of a part would have no initial value
         return
     if combine.name == "arith.addf" and is_contraction(op) and starts_at_zero(op.outputs[0]):
         # 0.0 instead of -0.0: kernels of products overwrite sums that start at 0.0. The sign of a partial sum that is
@@ -72,13 +72,13 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     choice = choose_split_loop(op, shares)
     if choice is None:
         return
-    # The parts have equally many steps. Steps that remain are reduced by a generic of their own, whose result is the
-    # initial value of the reduction `op` from here on.
+    # The parts have equally many steps. A generic of its own reduces the steps that remain; its result becomes the
+    # initial value of the reduction of all other steps, which is `op` from here on.
     loop, parts = choice
     remainder = structured(op).extent(loop) % parts
     if remainder:
         op = _peel_remainder(op, loop, remainder)
-        combine = cast(Operation, combiner(op))  # of the copy of the body that the remaining steps have
+        combine = cast(Operation, combiner(op))  # the new `op` has a copy of the body: find the operation in this copy
     partials = _reduce_parts(op, loop, parts, identity)
     _reduce_partials(op, combine, partials, axis=0)
 
@@ -189,7 +189,8 @@ def _split_off(op: GenericOp, combine: Operation, identity: IntegerAttr | FloatA
     initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
     result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(loop)))
     kinds = ["parallel" if i == loop else kind for i, kind in enumerate(generic.iterators)]
-    partials = rewrite_loops(op, [*op.inputs, initial], [*generic.maps[:-1], result_map], kinds)
+    new_maps = [*generic.maps[:-1], result_map]
+    partials = rewrite_loops(op, [*op.inputs, initial], new_maps, iterators=kinds)
     _reduce_partials(op, combine, partials, axis=len(result_map.results) - 1)
     return cast(GenericOp, partials.owner)
 

@@ -72,7 +72,7 @@ class _Division:
     """Division of a reduction's steps into parts that are reduced in parallel.
 
     Attributes:
-        part_counts: Possible numbers of parts, best first, which is in descending order.
+        part_counts: Possible numbers of parts, in descending order: the largest one is the best.
         fewest_steps: Minimum number of steps in each part.
     """
 
@@ -115,7 +115,7 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     }
     fewest_iterations = 2 * division.part_counts[0]  # two steps in each part, for the largest number of parts
     splittable = [d for d in _reduction_loops(generic) if d not in sliding_loops and sizes[d] >= fewest_iterations]
-    # Without a remainder any loop may be split, with one only the first.
+    # The choices, best first: any loop whose size the number of parts divides, then the first loop with a remainder.
     choices = [(loop, division.parts_of(sizes[loop], has_remainder=False)) for loop in splittable]
     choices += [(loop, division.parts_of(sizes[loop], has_remainder=True)) for loop in splittable[:1]]
     return next(((loop, parts) for loop, parts in choices if parts is not None), None)

@@ -47,7 +47,7 @@ def _rewrite(op: Operation, copy: Structured) -> None:
 
     Args:
         op: The transposition.
-        copy: Its operand and indexing maps.
+        copy: The same operation as a `Structured`, which has its operands, indexing maps and iterator types.
     """
     value = narrowest = copy.inputs[0]
     shape = shape_of(op.results[0])
@@ -59,7 +59,8 @@ def _rewrite(op: Operation, copy: Structured) -> None:
         value = generic.inputs[0]
         if bits_of(element_of(value)) < bits_of(element_of(narrowest)):
             narrowest, moved_count = value, len(chain)
-    if not moved_count or any(size < 0 for size in shape) or not _has_channels_last(narrowest):
+    is_narrowed, has_dynamic_size = moved_count > 0, any(size < 0 for size in shape)
+    if not is_narrowed or has_dynamic_size or not _has_channels_last(narrowest):
         return
     # Transpose the narrowest value, and apply copies of the operations after it, the first one first.
     result = insert_copy(op, narrowest, copy.maps[0], TensorType(element_of(narrowest), shape))

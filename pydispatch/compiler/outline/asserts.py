@@ -144,6 +144,7 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
     parent = dispatch.parent
     assert parent is not None
     parent.insert_ops_before([*new, *checks], dispatch)
+    # `strict=False`: the last result of the new dispatch, the number, replaces none.
     for old, result in zip(dispatch.results, checked_dispatch.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)

@@ -77,7 +77,7 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
             producers.setdefault(value.owner, nearest_op)
             continue
         for source, computing_op in _sources(value, jumps):  # computing_op is None for a view
-            op = nearest_op or computing_op
+            op = nearest_op or computing_op  # an operation that is nearer to `dispatch` stays the nearest
             if op is not None and _is_control_flow(op):
                 pending_choices.append((source, op))
             else:

@@ -179,7 +179,7 @@ class Bounds:
         # A number is an integer, or a value of the program for which code is emitted.
         start = 0 if offset is None else offset
         elements_from_start = self._maximum(self._plus(axis_size, -start), 0)
-        if stride == 0:  # any number of elements, unless the axis is empty
+        if stride == 0:  # the same element any number of times: `size`, or 0 if the axis has no element at `start`
             has_elements = self._minimum(elements_from_start, 1)  # 1 or 0
             return self._binary(arith.MuliOp, lambda x, y: x * y, has_elements, self._maximum(size, 0))
         if not isinstance(stride, int):
@@ -190,7 +190,7 @@ class Bounds:
             return forwards
         # A backward slice has the elements start, start + stride, ... down to 0, or none if `start` is outside of the
         # axis. `_elements_down_from` is then 0; otherwise it is start + 1, which is never less than the count.
-        count = start // -stride + 1
+        count = start // -stride + 1  # 7 // 3 + 1 = 3 for the elements 7, 4 and 1
         return self._minimum(count, self._elements_down_from(start, elements_from_start))
 
     def _most_of_computed_stride(self, offset: int | None, stride: SSAValue, elements_from_start: Number) -> Number:
@@ -264,7 +264,7 @@ class Bounds:
             loop_sizes: Number of iterations of each loop; None if unknown, for loops that the index does not depend on.
             axis_size: Number of elements of the axis.
         """
-        # The kernel clamps an index without an exact range. Then an element 0 suffices.
+        # (0, 0): the kernel clamps an index whose range is not exact to the axis. So the axis only needs an element 0.
         low, high = self._index_range(index, loop_sizes) if has_exact_bounds(index) else (0, 0)
         holds = self._compare("slt", high, self._term(axis_size))
         is_low_inside = isinstance(low, int) and low >= 0

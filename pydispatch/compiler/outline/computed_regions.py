@@ -284,7 +284,8 @@ class _RegionBuilder:
         # The stores have become insertions. `current_result` has the tensor after the last insertion into each result.
         _replace(end, flow.ReturnOp(operands=[[self.current_result[a] for a in self.result_arguments]]))
         # The arguments: those of scalars are replaced by their operands. No operation uses the others any more.
-        for argument, operand in zip(list(body.args), op.arguments, strict=False):  # those of results follow
+        # `strict=False`: the body has further arguments, for results.
+        for argument, operand in zip(list(body.args), op.arguments, strict=False):
             if not isinstance(argument.type, iree_tensor_ext.DispatchTensorType):
                 argument.replace_all_uses_with(operand)
         for inner in reversed(views):

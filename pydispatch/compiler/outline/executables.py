@@ -57,7 +57,8 @@ class Selection:
 
     Attributes:
         targets: The targets.
-        explicit: Whether the caller named the targets. Hand-written variants of other targets are then left out.
+        explicit: Whether the caller named the targets, rather than the compiler. Hand-written variants of other targets
+            are then left out.
         levels: CPU levels that hand-written variants for CPUs are compiled for.
         features: Further CPU features, as `cpu_features` of `compile`.
         written: (executable, export) → indices of the bindings that a dispatch writes.

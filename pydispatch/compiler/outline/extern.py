@@ -65,7 +65,8 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
 
     out = StringIO()
     Printer(out, print_generic_format=True).print_region(op.count)
-    # The other properties belong to the dispatch: how its operands are grouped, and which of them results overwrite.
+    # Two properties belong to the dispatch, not to the kernel: how its operands are grouped, and which of its operands
+    # the results overwrite.
     kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
     return (*kept, *map(op.attributes.get, EXPORT_ATTRIBUTES), out.getvalue())
 

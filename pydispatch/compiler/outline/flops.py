@@ -70,8 +70,8 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
             count.add(op)
     except _NotCountable:
         return None
-    # Element types of the products and, as CPUs may multiply them without widening, of narrow arguments. Of several
-    # types, none is stated.
+    # Element types of the products, and of narrow arguments, which CPUs may multiply without widening them. If there
+    # are several types, the attribute states none.
     types = {str(type_) for type_ in count.types | _narrow_element_types(source)}
     terms = [[factor, *sizes] for sizes, factor in sorted(count.total.items()) if factor]
     return attribute_of(types.pop() if len(types) == 1 else "", terms)

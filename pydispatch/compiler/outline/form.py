@@ -148,7 +148,8 @@ class Former:
         prepack_columns(self.function)  # transpose strided columns once, instead of in each workgroup
         narrow_operations(self.function, self.legality.most_operands)  # to as many tensors as a dispatch can bind
         # The dispatches.
-        entry: Sizes | None = None  # those of the entry block, which dominates all blocks: they may use its values
+        # All blocks know the sizes of the entry block, the first one: it dominates them, so they may use its values.
+        entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)
             entry = entry or sizes
@@ -265,7 +266,9 @@ class TopologicalOrder:
 
     def place(self, op: Operation) -> None:
         """Append an operation and, before it, all others that must precede it. Do nothing if it is placed already."""
-        stack = [op]  # an operation waits for those above it; no recursion, because chains of dependences are too long
+        # An operation waits on the stack until those above it are placed. No recursion: chains of dependences may be
+        # longer than Python's limit.
+        stack = [op]
         while stack:
             top = stack[-1]
             if top in self._placed:

@@ -47,7 +47,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
         group: The operations of the dispatch, in order.
         outputs: Its results.
     """
-    # The operations that compute tensors, without fills and views, and the word for each, such as "matmul".
+    # The operations that compute tensors, without fills and views, and the word for each operation, such as "matmul".
     named = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     word = {op: op_word(op) for op in named}
     # One word for the whole group.

@@ -39,8 +39,9 @@ class _HostValues(NamedTuple):
 
     Attributes:
         sizes: Sizes that are arguments of the dispatch function.
-        argument_dims: Dynamic sizes of its tensors, by tensor and axis.
-        result_dims: Dynamic sizes of its results, by result and axis.
+        argument_dims: Dynamic sizes of the tensors that the dispatch reads: all of the first tensor in the order of
+            its axes, then those of the second one, and so on.
+        result_dims: Dynamic sizes of its results, in the same order.
     """
 
     sizes: list[SSAValue]
@@ -109,10 +110,11 @@ class Outline:
         Args:
             outer: All values that the group reads from outside, in the order of their first use.
         """
-        # The dynamic sizes of the tensors that the group reads or returns. Those of results are not arguments: they
-        # are computed from the sizes that are.
+        # The dynamic sizes of the tensors that the group reads or returns, as terms: an int for a known size, otherwise
+        # an expression over sizes of the host. The sizes of results are no arguments: the function computes them from
+        # the sizes of the tensors that it reads.
         self.dims: dict[SSAValue, list[Term]] = {}
-        size_arguments: dict[Term, None] = {}
+        size_arguments: dict[Term, None] = {}  # an ordered set
         for value in (*self.tensors, *self.outputs):
             terms = self.sizes.of(value)
             self.dims[value] = [t for t, n in zip(terms, shape_of(value), strict=True) if n < 0]
@@ -205,7 +207,14 @@ class Outline:
     def _map_to_arguments(self, body: Block) -> dict[SSAValue, SSAValue]:
         """Map values of the host that the group reads to those of the function with the empty body `body`.
 
-        Operations that give tensors their dynamic sizes, and constants for static sizes, are appended to `body`.
+        The operations that compute them are appended to `body`. For a group that reads %a : tensor<?x?xf32>, with the
+        sizes %n and 4 (dynamic in its type, but known to be 4), these are
+
+            %c4 = arith.constant 4 : index
+            %tied = tie_shape %arg0{%arg_n, %c4}
+
+        and the mapping has %a → %tied and %n → %arg_n. The arguments of `body` are tensors, scalars and sizes, in this
+        order.
         """
         location = self.group[0]  # the operation whose source location the emitted ones get
         first_size = len(self.tensors) + len(self.scalars)
@@ -218,23 +227,25 @@ class Outline:
             return op.results[0]
 
         def size(term: Term) -> SSAValue:
-            """Return a size as a value of the function. `sizes` has those so far; a constant is added on first use."""
+            """Return a size as a value of the function: an argument, or a constant that is appended on first use."""
             if isinstance(term, int) and term not in sizes:
                 sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
             return sizes[term]
 
-        # Tensors and scalars are arguments. A tensor with dynamic sizes is replaced by the result of an operation that
-        # states them; an index that is a size, by this size.
+        # Tensors and scalars are arguments.
         mapping: dict[SSAValue, SSAValue] = {}
         for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
             argument.name_hint = value.name_hint
             mapping[value] = argument
+        # A tensor with dynamic sizes is replaced by the result of an operation that states them. `self.dims` has these
+        # sizes as terms; a term is an int if analysis knows the size, although the type of the tensor does not.
         for tensor in self.tensors:
             if self.dims[tensor]:
                 dims = [size(t) for t in self.dims[tensor]]
                 mapping[tensor] = put(
                     tensors.DispatchTieShapeOp(operands=[mapping[tensor], dims], result_types=[tensor.type])
                 )
+        # A value of type index that equals a size is replaced by this size.
         for value, term in self.term_of_index.items():
             mapping[value] = size(term)
         return mapping
@@ -257,6 +268,7 @@ class Outline:
 
     def _dispatch(self, function: func.FuncOp, host: _HostValues) -> flow.DispatchOp:
         """Build the dispatch that calls `function`, with the sizes of `host`; it is not inserted yet."""
+        # The values that the grid is computed from; a generated grid depends on sizes only.
         workload = host.sizes if self.grid is None else self.grid.workload
         dispatch = flow.DispatchOp(
             operands=[

@@ -78,15 +78,17 @@ class OutlinedKernel(KernelBody):
         workload, from which the grid is computed. The executable, its export, whose region computes the grid, and the
         kernel are all named f_region_0.
         """
-        # The kernel, which begins with the operations of `head`, such as the views of its bindings, and its grid.
-        draft = self.build()  # only states operands and results; `dispatch`, with the workload, replaces it below
+        # The body of the kernel. `build` appends to `self.block`, and collects in `self.head` the operations that must
+        # precede the body, such as the views of its bindings. `draft` only states the operands and results of the
+        # dispatch; `dispatch` below, which also has the workload, replaces it.
+        draft = self.build()
         self.source = self.op  # location of the operations that are added from here on
         self.add(func.ReturnOp())
         first = self.kernel.first_op
         assert first is not None
         self.kernel.insert_ops_before(self.head, first)
-        count = self.count()  # completes the workload
-        # The dispatch, which replaces the region.
+        grid_region = self.count()  # appends the host values that the grid is computed from to `self.workload`
+        # The dispatch, which replaces the region. Only now is the workload complete.
         dispatch = flow.DispatchOp(
             operands=[self.workload, draft.arguments, draft.argument_dims, draft.result_dims],
             result_types=[[r.type for r in draft.results]],
@@ -103,7 +105,7 @@ class OutlinedKernel(KernelBody):
         for old, new in zip(self.op.results, dispatch.results, strict=True):
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
-        executable = self._executable(count)
+        executable = self._executable(grid_region)
         erase_op(self.op, safe_erase=False)
         return executable
 

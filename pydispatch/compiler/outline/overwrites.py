@@ -118,6 +118,7 @@ def stale_reader(
     if op.name == "tensor.insert_slice":
         written_slices = [*written_slices, op]
     with_new_elements = _updated(result, is_outer, follows_inserted=True)
+    # Check the reads of all other tensors in the same memory.
     for value in _updated(root, is_outer):
         if value in with_new_elements:
             continue

@@ -186,7 +186,7 @@ class RegionKernel(OutlinedKernel):
         assert end is not None
         roots = [base_of(v) for v in end.operands]  # the tensors that the results overwrite
         tied = self._emit_result_memrefs(end, roots)  # for each result the operand that it overwrites, or -1
-        self.translate(list(block.ops)[:-1])
+        self.translate(list(block.ops)[:-1])  # without the terminator
         for value, root in zip(end.operands, roots, strict=True):
             # A result that overwrites no tensor is an empty tensor, a tensor of the host, or a slice.
             overwrites_tensor = value is not root
@@ -317,7 +317,7 @@ class WorkgroupsKernel(OutlinedKernel):
                 f"the kernel takes {len(self.kernel.args)} arguments, the dispatch has {expected} operands and results",
                 "operands come first, then one !iree_tensor_ext.dispatch.tensor for each result that is not tied",
             )
-        self.translate(list(op.body.block.ops)[:-1])
+        self.translate(list(op.body.block.ops)[:-1])  # without the terminator
         no_workload: list[SSAValue] = []
         return flow.DispatchOp(
             operands=[no_workload, list(op.arguments), list(op.argument_dims), list(op.result_dims)],

@@ -109,10 +109,14 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     """Return the rows that a scatter writes; None if it does not write whole rows.
 
     A row is all elements of the output with the same indices in the leading dimensions, which the positions state.
+
+    A scatter of slices : tensor<3x2x16xf32> into a tensor<4x5x16xf32>, with indices : tensor<3x2x2xi32> and the indexed
+    dimensions [0, 1], has depth 2 and 3x2 rows of 16 elements.
     """
     slices, indices = update.inputs
-    windows, out_shape = update.windows(), shape_of(update.outputs[0].type)
-    depth = len(update.indexed)
+    windows = update.windows()  # how the dimensions of the slices map to those of the output
+    out_shape = shape_of(update.outputs[0].type)
+    depth = len(update.indexed)  # dimensions of the output that an index states
     # The first `windows.batch` dimensions of `slices` count slices; the others are those of one slice.
     slice_shape = list(shape_of(slices.type)[windows.batch :])
     # Dimension of the output for each dimension of one slice.
@@ -121,7 +125,7 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     # Whole rows: positions state the leading dimensions, in order, and slices have the full size in all others.
     if update.indexed != list(range(depth)) or slice_shape != row_shape:
         return None
-    return _Rows(update, depth, shape_of(indices.type)[: windows.batch], [indices])
+    return _Rows(update, depth, batch=shape_of(indices.type)[: windows.batch], inputs=[indices])
 
 
 def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
@@ -156,7 +160,7 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
     batch = in_shape[: len(in_shape) - row_dims]
     # Values from outside that the body reads.
     inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
-    return None if DYNAMIC in batch else _Rows(update, len(out_shape) - row_dims, batch, inputs)
+    return None if DYNAMIC in batch else _Rows(update, depth=len(out_shape) - row_dims, batch=batch, inputs=inputs)
 
 
 def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:
@@ -246,6 +250,7 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
     """
     block = load.parent
     assert block is not None
+    # The operations of the block that the positions depend on.
     needed = _producers_in(block, [value for update_rows in rows for value in update_rows.inputs])
     to_move: list[Operation] = []  # operations of `needed` after the load, in order
     stored: set[str] = set()  # globals that are stored between the load and `op`
@@ -260,6 +265,7 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
                 return None
             to_move.append(op)
         op = op.next_op
+    # Positions that depend on the load or on an update cannot be computed before the first update.
     if load in needed or not needed.isdisjoint(updates):
         return None
     last: Operation = load
@@ -372,4 +378,5 @@ def _old_rows(
     maps = (projection(rank, range(len(batch))), AffineMap.identity(rank))
     dynamic = build.dynamic_dims(positions)
     empty = build.empty(TensorType(element, [*batch, *shape[rows.depth :]]), dynamic)
-    return generic(build, Structure(maps, parallel=(True,) * rank), [positions], [empty], body.finish(value))[0]
+    structure = Structure(maps, parallel=(True,) * rank)
+    return generic(build, structure, inputs=[positions], outputs=[empty], body=body.finish(value))[0]

@@ -134,7 +134,8 @@ class KernelBody(ABC):
                 self._store_slice(self.target(op), op)
                 self._overwrites.record_store(op)
             elif op.name == "tensor.insert_slice":
-                # The result has the elements of this operand around the inserted ones.
+                # Operand 1 is the destination, whose elements around the inserted ones the result has: they must not
+                # have been overwritten since they were loaded.
                 self._check_current(op.operands[1], store_of(op.results[0]))
                 self._store_slice(self.to_write(op.operands[1]), op)
                 if not is_computed_in_place(op):
@@ -336,7 +337,7 @@ class KernelBody(ABC):
         ]
         layout = StridedLayoutAttr([NoneAttr() if stride is None else stride for stride in strides], NoneAttr())
         type_ = MemRefType(tensor.type.element_type, shape, layout)
-        # Three lists each: offsets, sizes and strides.
+        # `dynamic` and `static` have three lists each: offsets, sizes and strides.
         dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in slice_.components]
         static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in slice_.components]
         subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
@@ -415,7 +416,8 @@ class KernelBody(ABC):
         # The results: base pointer, offset, and the sizes and strides of all dimensions.
         types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
         metadata = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
-        base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
+        # metadata[2 : 2 + rank] are the sizes, which are not passed.
+        base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]
         return [base_pointer, offset, *(strides[d] for d in strided_dims(op, tensor_index, rank))]
 
     def _check_last_use(self, value: SSAValue, op: iree_codegen.UkernelGenericOp) -> None:

@@ -36,7 +36,7 @@ class Element:
     index: AffineMap
     signed: bool
     count: ClassVar[int] = 1
-    """Number of elements that this integer is a sum of: one. For sums, see `Combined.count`."""
+    """Number of elements that this integer is a sum of."""
 
     @property
     def width(self) -> int:
@@ -56,7 +56,7 @@ class Combined:
     Attributes:
         kind: "addi" or "subi".
         lhs, rhs: The two integers.
-        count: Number of terms of the two operands together, which MOST_TERMS of `scalars.py` bounds.
+        count: Number of elements that the two operands are sums of, together; at most MOST_TERMS.
     """
 
     kind: str

@@ -178,8 +178,8 @@ class Panels:
         if stored is None or not has_affine_terms:
             return None
         rank = rows + len(layout.loops)
-        # The dimensions are the loops of the product (`Layout.loops`; halves of bytes only with 4 bits), the index is
-        # the order of the packed tensor.
+        # Unpack the loops of the product in their order; there are loops over halves of bytes only with 4 bits. The map
+        # below has them in the order of the packed tensor's dimensions.
         panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
         value = body.input(stored, AffineMap(rank, 0, (panel, block, group, column, byte, *half)))
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))  # panels hold unsigned integers
@@ -299,13 +299,14 @@ class Panels:
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None
         if stored is None:
-            return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
+            return self._joined_terms(ops, terms, join=arith.AddfOp, start=float(-low))
         element, is_signed = stored
         least, most = stored_range(element.tensor, is_signed)  # range of the zero points
         if least < low or most - low > 255:  # a difference does not fit an unsigned byte
-            return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
+            return self._joined_terms(ops, terms, join=arith.AddfOp, start=float(-low))
         space, body = self._panel_loops(has_blocks=_depend_on_block(terms)), GenericBody()
-        # Both steps may wrap around; the difference is right modulo 256, and is below 256.
+        # The conversion to a byte and the subtraction may both wrap around. The result is right nevertheless: it is
+        # right modulo 256, and the true difference is from 0 to 255.
         value = _resized(body, space.emit(body, element), i8, is_signed)
         if low:
             value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8, truncate_bits=True)))))

@@ -240,7 +240,8 @@ class _Product:
             expression = AffineExpr.dimension(new_loop) if new_loop is not None else space.index(position)
             if expression is None and dim in factor_loops:
                 return None
-            loops.append(AffineExpr.constant(0) if expression is None else expression)  # 0: the factor does not read it
+            # 0 stands for a loop that the factor does not read.
+            loops.append(AffineExpr.constant(0) if expression is None else expression)
         index = AffineMap(len(space.sizes), 0, tuple(loops))
         mapping: dict[SSAValue, SSAValue] = {
             generic.block.args[i]: body.input(generic.inputs[i], generic.maps[i].compose(index)) for i in input_indices
@@ -286,8 +287,8 @@ class _Product:
         weight = None if factor is None else panels.weight(ops, body, rows)
         if factor is None or weight is None:
             return None
-        # The index of a result: as in the original product, with the loops over panels and columns of a panel in place
-        # of the loops over columns.
+        # The index of a result: that of the original product, but with two loops in place of the loops over columns:
+        # over panels (number `rows`) and over columns of a panel (number `rows + 1`).
         index: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
         index[first_column:first_column] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
         # The product: sums that begin with 0, reshaped to the shape of the original result.

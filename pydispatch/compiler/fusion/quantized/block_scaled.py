@@ -35,7 +35,8 @@ def stored_range(value: SSAValue, is_signed: bool) -> Range:
     Return the range of their type if the elements are not known, or if some are negative but read as unsigned.
     """
     width = cast(IntegerType, element_of(value)).width.data
-    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)  # of the elements as signed integers
+    # The range of the elements as signed integers: that of their type, such as (-128, 127), if they are not known.
+    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)
     if is_signed or low >= 0:
         return low, high
     return 0, (1 << width) - 1
@@ -208,7 +209,8 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
         elif (source := read_by_view(value, at)) is not None:
             inner = _integer_at(*source, is_signed)
     element_itself = Weights(value, at, is_signed)
-    # Without these gains, as behind a reshape, the tensor that is nearest to the product is read.
+    # The element that `value` is computed from is only worth reading if it is narrower or has zero points. Otherwise,
+    # such as for a reshape, the element of `value` itself is read.
     is_simpler = inner is not None and (inner.zeros or inner.width < element_itself.width)
     return inner if is_simpler else element_itself
 
@@ -233,7 +235,7 @@ def _term_at(value: SSAValue, at: Positions) -> Term | None:
 
 
 def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
-    """Return the body of the elementwise generic that computes `value`, evaluated for its element at the index `at`.
+    """Return a recognizer of the body of the elementwise generic that computes `value`, for the element at index `at`.
 
     Return None for tensors that other operations compute.
     """
@@ -262,8 +264,9 @@ class _BodyAt:
     adjacent steps of K share.
 
     Attributes:
-        generic: The generic.
-        loops: For each loop of the generic, its index as a sum of digits of the loops of the product.
+        generic: The generic, which computes a factor of a product, or a term of it.
+        loops: For each loop of the generic, its index as a sum of stride * digit. A digit is `loop // place_value %
+            size` of a loop of the product.
     """
 
     generic: Structured
@@ -318,7 +321,7 @@ class _BodyAt:
         if recognized is not None:
             return recognized
         new_tensor = self._store_in_tensor(value)
-        # The new tensor has the shape of the result, so that it is read at the index of the result.
+        # The new tensor has the shape of the generic's result, and is read at the same index.
         return None if new_tensor is None else Weights(new_tensor, self._result_position(), is_signed)
 
     def recognized_integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
@@ -337,7 +340,7 @@ class _BodyAt:
         op = value.owner
         if isinstance(op, arith.ExtUIOp):
             return self.integer_weight(op.operands[0], is_signed=False)
-        if not is_signed:  # extsi(q) or w - z would be a huge number, where the weight is negative
+        if not is_signed:  # read as unsigned, a negative extsi(q) or w - z is a huge number, not the weight
             return None
         if isinstance(op, arith.ExtSIOp):
             return self.integer_weight(op.operands[0], is_signed=True)
@@ -404,7 +407,8 @@ class _BodyAt:
             body.block.add_op(op.clone(mapping))
             if op is value.op:
                 break
-        ops = body.generic(mapping[value], like=generic.op.results[0], index=generic.maps[-1])  # the generic is last
+        # `like`: the new generic has the shape of this result. `ops` also has operations for dynamic sizes.
+        ops = body.generic(mapping[value], like=generic.op.results[0], index=generic.maps[-1])
         assert generic.op.parent is not None
         generic.op.parent.insert_ops_before(ops, generic.op)
         return ops[-1].results[0]

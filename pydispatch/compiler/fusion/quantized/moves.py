@@ -36,7 +36,7 @@ def quantize_before_moves(function: Operation) -> None:
     of their result.
     """
     changed = False
-    # Last operations first: after quantization has moved before one of them, it may follow an earlier one.
+    # In reverse order: a quantization that has moved before one operation may then move before an earlier one, too.
     for op in reversed(list(walk(function))):
         if isinstance(op, tensor.ConcatOp):
             changed = _rewrite_concat(op) or changed

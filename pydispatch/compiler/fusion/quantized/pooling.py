@@ -68,7 +68,7 @@ class Stored:
 def pool_integers(function: Operation) -> None:
     """Rewrite maxima and sums of dequantized numbers to compute on the stored integers, in a host function in place."""
     changed = False
-    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
+    for op in list(walk(function)):  # an operation without a parent was erased when an earlier one was rewritten
         if op.name != GENERIC or op.parent is None or len(op.results) != 1:
             continue
         if element_of(op.results[0]) == f32:
@@ -83,7 +83,8 @@ def _rewrite(op: GenericOp) -> bool:
     max(dequantize(q)) becomes dequantize(max(q)), which reads and compares bytes; a sum is computed likewise, in i32.
     """
     generic = structured(op)
-    combine, terminator = generic.block.first_op, generic.block.last_op  # the body is one operation and the yield
+    combine, terminator = generic.block.first_op, generic.block.last_op
+    # The body must be one operation, followed by the yield of its result.
     if not generic.has_reduction_loops or combine is None or combine.next_op is not terminator:
         return False
     combines_element_and_output = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
@@ -114,7 +115,7 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     Return None if the input is not quantized, or if a window may have no element: the maximum is then -infinity, which
     no stored integer stands for.
     """
-    # The maximum starts with -infinity, which the least integer replaces, also in the padding of the image.
+    # The maximum starts with -infinity, and the image is padded with -infinity: the least integer replaces both.
     pad, stored = _pad_and_stored_input(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
@@ -155,7 +156,8 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     # The numbers in a window. Padding with 0.0 becomes padding with the zero point.
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
-    is_exact = 0 < count * stored.most_distance <= EXACT  # 0: windows without elements
+    # `most_distance` is the largest |q - zero|. 0: windows without elements.
+    is_exact = 0 < count * stored.most_distance <= EXACT
     if new_ops is None or not is_exact:  # None: no stored integer stands for the padding
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
@@ -329,7 +331,8 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
     size, dims = shape_of(pad.source)[axis], sorted(expr.used_dims())
     if size < 0 or any(generic.extents[d] is None or generic.extent(d) < 0 for d in dims):
         return False
-    # The loop over windows and the loop over positions in a window; at most one each, so that all pairs can be tried.
+    # The loop over windows and the loop over positions in a window; at most one of each, so that all pairs of their
+    # iterations can be tried.
     outer_loops = [d for d in dims if d not in generic.reduced_loops]
     window_loops = [d for d in dims if d in generic.reduced_loops]
     if len(outer_loops) > 1 or len(window_loops) > 1:

@@ -91,7 +91,7 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     if a is None or b is None:
         return None
-    if a.signed is None or b.signed is None:  # the factor is not widened to i32 or float
+    if a.signed is None or b.signed is None:  # a factor is not widened to i32 or float: its sign is not known
         return None
     sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
     if not sums_fit or not _index_all_loops(generic, (a, b)):
@@ -134,8 +134,9 @@ def _index_all_loops(generic: Structured, factors: Sequence[Dequantized]) -> boo
 def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> list[Operation]:
     """Build the generic that sums the products of the stored integers of both factors in i32; it is last in the list.
 
-    The sums of an i32 contraction begin with its initial value. Those of an f32 contraction begin with zeros, whose
-    operations precede the generic: `_scaled` adds its initial value, after scaling.
+    The sums of an i32 contraction begin with the contraction's initial value. The integer sums of an f32 contraction
+    begin with zeros: `_scaled` adds the f32 initial value after scaling. The operations that create the zeros precede
+    the generic in the list.
     """
     generic = contraction.generic
     initial_ops: list[Operation] = []
@@ -164,7 +165,7 @@ def _loops_of_result(contraction: Contraction) -> AffineMap:
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
     """Build the operations that correct sums of products of bytes for the zero points of the bytes.
 
-    From sum(a * b), they compute sum((a - p) * (b - q)) for the zero points p and q.
+    The operations compute sum((a - p) * (b - q)) from the given `total`, sum(a * b), for the zero points p and q.
 
     Args:
         contraction: The product.

@@ -56,7 +56,7 @@ def requantize(function: Operation) -> None:
     """
     changed = False
     for op in list(walk(function)):
-        if op.name != GENERIC or op.parent is None:  # without a parent, it was erased with an earlier operation
+        if op.name != GENERIC or op.parent is None:  # no parent: it was erased when an earlier one was rewritten
             continue
         if len(op.results) == 1 and op.results[0].uses:
             changed = _rewrite(op) or changed
@@ -84,7 +84,7 @@ def _rewrite(op: Operation) -> bool:
     if not value.terms or not _cannot_overflow_f32(value):  # without terms, it is a constant
         return False
     source = _unchanged_source(value, op)
-    if source is not None:  # the integers are dequantized and quantized alike
+    if source is not None:  # quantization restores the integers that were dequantized
         replace_op(op, source)
         return True
     # Compute them by one generic.
@@ -117,7 +117,8 @@ def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
         return None
     if (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
-    adds_nothing = not (value.offset + value.shift).any()  # rounding does not change the sum of integers
+    # Offset and shift cancel out. The offset is then an integer like the shift, so that rounding changes nothing.
+    adds_nothing = not (value.offset + value.shift).any()
     is_in_order = all(
         size == 1 or (isinstance(index, AffineDimExpr) and index.position == axis)  # of size 1: any index is 0
         for axis, (index, size) in enumerate(zip(source.index.results, shape_of(op.results[0]), strict=True))

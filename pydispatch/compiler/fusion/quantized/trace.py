@@ -82,7 +82,8 @@ class Tracer:
     def _yielded(self, generic: Structured, index: AffineMap) -> Value | None:
         """Recognize the element at `index` of the result of an elementwise generic; raises Unrecognized.
 
-        Return None if it is a stored narrow integer that the body only forwards (see `element`).
+        Return None if it is a stored narrow integer, such as an i8, that the body only forwards: whether it is signed
+        is known only where an operation widens it.
 
         index: map from the dimensions of the traced result to those of the generic's result.
         """
@@ -136,7 +137,8 @@ class Tracer:
             return self._constant_at(constant, index)
         type_, op = element_of(value), value.owner
         is_narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
-        # A narrow integer with several readers is stored for them, and not computed twice.
+        # A narrow integer with several readers is stored for the other readers anyway: reading it is cheaper than
+        # computing it again.
         is_read_as_stored = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
         if isinstance(op, Operation) and op.name == GENERIC and not is_read_as_stored:
             generic = structured(op)
@@ -183,7 +185,8 @@ def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
     Raises Unrecognized unless the reshape only adds or drops dimensions of size 1.
     """
     results = list[AffineExpr]()
-    axes_in_result = VIEWS[reshape.name](reshape)  # for each dimension of the source; None where it has none
+    # For each dimension of the source, the dimension of the result that it becomes; None for one that is dropped.
+    axes_in_result = VIEWS[reshape.name](reshape)
     for axis, size in zip(axes_in_result, shape_of(reshape.operands[0]), strict=True):
         if axis is None and size != 1:
             raise Unrecognized
@@ -248,7 +251,7 @@ class _Body:
         return self.generic.inputs[value.index], self.generic.maps[value.index].compose(self.index)
 
     def _argument(self, value: BlockArgument) -> Value | None:
-        """Recognize an argument of the body, an element of an input; None for a stored narrow integer (`element`)."""
+        """Recognize an argument of the body, an element of an input; None for a narrow integer, such as an i8."""
         operand, index = self.argument(value)
         if not isinstance(operand.type, TensorType):
             raise Unrecognized
@@ -278,14 +281,14 @@ def _subtracted(body: _Body, op: Operation) -> Value:
 def _combined(body: _Body, op: Operation) -> Value:
     """Recognize a sum or difference in i32.
 
-    If both operands are i32 that f32 may not represent, such as sums of products, the result is such an integer, too:
-    it is computed in i32, modulo 2^32. Otherwise it is a number. Raises Unrecognized for a sum of more than MOST_TERMS
-    elements.
+    If both operands are stored i32, such as sums of products, which f32 may not represent, the result is a Combined: a
+    sum that is computed in i32, modulo 2^32. Otherwise the result is a Real. Raises Unrecognized for a sum of more than
+    MOST_TERMS elements.
     """
     if op.results[0].type != i32:
         raise Unrecognized
     lhs, rhs = (body.value(v) for v in op.operands)
-    # An Element is a stored i32, a Combined a sum or difference of such.
+    # An Element is a stored i32; a Combined is a sum or difference of Elements in i32.
     if isinstance(lhs, Element | Combined) and isinstance(rhs, Element | Combined):
         if lhs.count + rhs.count > MOST_TERMS:
             raise Unrecognized
@@ -345,8 +348,8 @@ def _truncated(body: _Body, op: Operation) -> Real:
 def _widened(body: _Body, op: Operation) -> Value:
     """Recognize the widening of an integer to i32, or its conversion to f32, which leaves its value unchanged.
 
-    A stored integer becomes a term, signed or unsigned as the operation extends it. Raises Unrecognized if the
-    extension changes values of a computed integer: -1 in 8 bits, extended as unsigned, is 255.
+    A stored integer becomes a Real whose only term is this integer, signed for `arith.extsi` and `arith.sitofp`. Raises
+    Unrecognized if the extension changes values of a computed integer: -1 in 8 bits, extended as unsigned, is 255.
     """
     operand, signed = op.operands[0], isinstance(op, arith.ExtSIOp | arith.SIToFPOp)
     value = body.value(operand)

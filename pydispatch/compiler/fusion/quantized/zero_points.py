@@ -69,8 +69,9 @@ def zero_point_corrections(
         contraction: The product.
         lhs: Its left-hand factor.
         rhs: Its right-hand factor.
-        byte_products: Which bytes instructions multiply: "unsigned by signed", "all signs", "equal signs", or "" for
-            none.
+        byte_products: Signs of the two bytes that instructions multiply: "unsigned by signed" (one of each), "equal
+            signs" (both signed or both unsigned), "all signs" (any combination), or "" if there are no such
+            instructions.
     """
     if not byte_products or lhs.width != 8 or rhs.width != 8:
         return ()
@@ -119,8 +120,8 @@ def _signs_of_bytes(lhs: Dequantized, rhs: Dequantized, is_lhs_constant: bool, b
     Args:
         lhs, rhs: The factors.
         is_lhs_constant: Whether `lhs` is a constant.
-        byte_products: Signs of the bytes that instructions multiply: "unsigned by signed", "all signs" or "equal
-            signs".
+        byte_products: Signs of the two bytes that instructions multiply: "unsigned by signed" (one of each), "equal
+            signs" (both signed or both unsigned) or "all signs" (any combination).
     """
     unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
     # Either factor can be the signed operand of the instruction: a constant lhs is, otherwise rhs is.
@@ -187,11 +188,12 @@ class CorrectionTerms:
             body: Body of a generic over the result of the contraction.
             total: Sum of the products of bytes, an i32 of the body.
             shifted: The two factors, as `zero_point_corrections` returns them.
-            loops: Map from dimensions of the result to loops of the contraction; 0 for reduction loops.
+            loops: Map from dimensions of the result to loops of the contraction; its results for reduction loops are
+                the constant 0.
         """
         first, second = shifted
-        # Subtract p * sum(v), then q * sum(u). A known offset is multiplied inside of the sum's generic, so that the
-        # whole correction is constant where the other factor is.
+        # Subtract p * sum(v), then q * sum(u). The generic that computes a sum also multiplies it by a known offset:
+        # if v is constant, the whole correction p * sum(v) is then a constant.
         for factor, other in ((first, second), (second, first)):
             if factor.runtime_offset is not None:
                 total = body.add(arith.SubiOp(total, self._times_other_sum(body, factor, other, loops)))
@@ -226,13 +228,15 @@ class CorrectionTerms:
             loops: Map from dimensions of the result to loops of the contraction.
         """
         generic = self.contraction.generic
-        # The loops of the sums: the parallel loops that index the factor, then the reduction loops.
+        # The loops of the sums: the parallel loops that index the factor, then the reduction loops. For the loops
+        # (m, n, k) of a product and the factor [K, N], `order` is [n, k], and `renamed` is (d0, d1) -> (d0, d0, d1).
+        # Its first result is arbitrary: the factor is not indexed by m.
         parallel_dims = [
             d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.reduced_loops
         ]
         order = [*parallel_dims, *generic.reduced_loops]
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
-        renamed = AffineMap(len(order), 0, tuple(new_dims))  # 0: a loop that does not index the factor
+        renamed = AffineMap(len(order), 0, tuple(new_dims))
         # The generic: running_sum + multiplier * factor, beginning with 0.
         zero = arith.ConstantOp(IntegerAttr(0, i32))
         shape, dims = self._sizes_along(factor, parallel_dims)
@@ -252,15 +256,16 @@ class CorrectionTerms:
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
 
     def _sizes_along(self, factor: Dequantized, loops: Sequence[int]) -> tuple[list[int], list[SSAValue]]:
-        """Return the sizes of a factor's dimensions that `loops` index, and those of them that are dynamic as values.
+        """Return the sizes of a factor's dimensions that `loops` index, and values for the dynamic ones among them.
 
-        The operations that compute dynamic sizes are added to `new_ops`.
+        A factor of ?x64 gives [-1, 64] and the value of its first size. The operations that compute dynamic sizes are
+        added to `new_ops`.
         """
         shape, dynamic_sizes = list[int](), list[SSAValue]()
         for loop in loops:
             axis = factor.index.results.index(AffineExpr.dimension(loop))
             shape.append(shape_of(factor.stored)[axis])
-            if shape[-1] < 0:
+            if shape[-1] < 0:  # a dynamic size
                 index = arith.ConstantOp.from_int_and_width(axis, IndexType())
                 self.new_ops += [index, tensor.DimOp(factor.stored, index)]
                 dynamic_sizes.append(self.new_ops[-1].results[0])
