@@ -72,7 +72,8 @@ def _cast(op: Operation, build: Build) -> None:
 def _constant_of(value: SSAValue, target: TensorType[Any]) -> DenseIntOrFPElementsAttr[Any] | None:
     """Return the bytes of a constant tensor as a constant of the type `target`; None for other values.
 
-    Return None also for a `target` with signed, unsigned or complex elements, which only callers see.
+    Return None also for a `target` with signed, unsigned or complex elements: callers of the program see such types,
+    and its code computes on others (`computed_type`).
     """
     constant = value.op.properties.get("value") if isinstance(value, OpResult) else None
     if not isinstance(constant, DenseIntOrFPElementsAttr) or target != computed_type(target):

@@ -47,21 +47,27 @@ class StatementEmitter(ShaderFunction[Name]):
     ) -> None:
         """Begin the function without statements.
 
-        `table` has the lowering of each operation by its name, which emits its statements. `kernel` is the function,
-        lowered to the code of one invocation. For the other parameters, see the class.
+        Args:
+            module: The WGSL module that the function belongs to.
+            definitions: The functions and constant tables of the kernel IR.
+            table: Lowering of each operation, by its name, which emits its statements.
+            kernel: The function, lowered to the code of one invocation.
+            constant_keys: The key (name) of each 32-bit word of the executable constants, in order.
         """
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions
         self.constant_keys = tuple(constant_keys)
-        self.entry: list[str] = []
-        self.lines: list[str] = []
-        self.parameters: dict[str, str] = {}
-        self.buffers: Mapping[int, Buffer] = {}
+        self.entry: list[str] = []  # statements at the beginning, which dominate all others
+        self.lines: list[str] = []  # the other statements
+        self.parameters: dict[str, str] = {}  # built-in parameter → its declaration
+        self.buffers: Mapping[int, Buffer] = {}  # ordinal of a binding → its declared element type
+        # Allocation (its operation) that atomic operations access → its declared element type.
         self.atomic: Mapping[object, Buffer] = {}
-        self.is_definition = False
-        self.has_f16 = False
+        self.is_definition = False  # whether the function computes one operation for entry points, such as `exp`
+        self.has_f16 = False  # whether the target's WGSL has the type f16
+        # Whether invocations read in bindings what others wrote before a barrier.
         self.synchronizes_buffers = False
-        self.reads_constants = False
+        self.reads_constants = False  # whether the code reads scalar arguments of the dispatch
         self.used_bindings: dict[int, None] = {}  # a set with an order
         self.workgroup_bytes = 0
         self.uniformity = Uniformity(kernel.barriers)

@@ -80,7 +80,7 @@ class Inserter:
         like: a tensor of the same rank; None is allowed if all sizes of the type are static.
         """
         assert isinstance(type, TensorType)
-        tensor_with_sizes = None if like is None else shape_source(like)  # one that the call does not replace
+        tensor_with_sizes = None if like is None else shape_source(like)  # the call does not replace its uses
         sizes = []
         for dim, size in enumerate(type.get_shape()):
             if size != DYNAMIC:

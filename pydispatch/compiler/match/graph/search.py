@@ -123,8 +123,8 @@ class _Search:
     ) -> Iterator[None]:
         """Yield None for each way in which a node of the pattern matches one of the program, with the inputs bound.
 
-        While the generator is suspended, `bound` has the value of each input for this way. A failure is recorded if it
-        is the deepest so far.
+        While the generator is suspended, `bound` has the value of each input for this way. The recorded failure is the
+        one before which the most operations had matched.
 
         Args:
             wanted: The node of the pattern, or a value of it.
@@ -169,6 +169,7 @@ class _Search:
         for i, out in enumerate(wanted.overwritten):
             input_index = self.pattern.input_index_of(out)
             if input_index is not None and input_index not in self.bound:
+                # ABSENT: the operation of the program has no such operand.
                 self._set(input_index, actual.overwritten[i] if i < len(actual.overwritten) else ABSENT)
         self.agreed.add((wanted, actual))
         self.pairs.append((wanted, actual))
@@ -231,9 +232,9 @@ class _Search:
     def compare_children(self, wanted: Node, actual: Node) -> Iterator[None]:
         """Yield None for each way in which the operands of two nodes match, in both orders for a commutative operation.
 
-        The bindings of an order that fails are undone. When the caller resumes the generator, it could not use the last
-        way. Another way is sought only if the caller met an input that was bound to another value (`conflicts`): other
-        ways bind other values, but leave any other reason to fail as it is.
+        The bindings of an order that fails are undone. The caller resumes the generator if a later comparison has
+        failed. Another way is tried only if the later comparison met an input that this way had bound to another value
+        (`conflicts` has grown): other ways bind other values, but do not change any other reason to fail.
         """
         if len(wanted.children) != len(actual.children):
             want, got = len(wanted.children), len(actual.children)

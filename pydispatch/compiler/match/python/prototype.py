@@ -210,8 +210,11 @@ def check_arguments(
 ) -> None:
     """Raise CompileError if the values that a pattern passes do not fit the parameters of the C function.
 
-    Checked are, in this order, their number and, for each, its type, that no result is passed for a pointer to const,
-    and that a parameter with the name of another value is not passed this one.
+    First their number is checked. Then for each parameter:
+
+    - the type of the value that is passed,
+    - that a pointer to const is not passed a result, which the function would have to write,
+    - that a parameter with the name of a value of the pattern is passed that value.
 
     Args:
         pattern: Name of the pattern.

@@ -43,7 +43,7 @@ def _scatter(op: Operation, build: Build) -> None:
     require_tensors(op)
     has_mask = len(op.inputs) > 2
     if isinstance(op, ScatterOp) and _is_exclusive(op.outputs[0]) and not has_mask:
-        return  # this rule created it
+        return  # it has the form that this rule creates
     slices, indices, *mask = op.inputs
     if mask:  # masked-out slices get indices out of bounds, where a scatter writes nothing
         indices = _masked(build, indices, mask[0])
@@ -94,8 +94,8 @@ def _gather(op: Operation, build: Build) -> None:
     source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
         # Without a last dimension, `indices` has one coordinate for each slice.
-        listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
-        source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
+        last_index = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
+        source_index[d] = body.as_index(body.extract(indices, [*batch, *last_index]))
     # Dimension of the source that each offset in a slice runs along.
     retained_dims = windows.tensor_dims_of_slice(
         slice_rank=rank - windows.batch, rank=len(source_index), indexed=op.indexed
@@ -125,7 +125,7 @@ def _map_store(op: Operation, build: Build) -> None:
     assert isinstance(op, MapStore)
     require_tensors(op)
     if isinstance(op, MapStoreOp) and _is_exclusive(op.output):
-        return  # this rule created it
+        return  # it has the form that this rule creates
     body = op.detach_region(op.body)
     destination = _exclusive_destination(build, op.output)
     store = MapStoreOp(operands=[op.input, destination], result_types=[[op.output.type]], regions=[body])

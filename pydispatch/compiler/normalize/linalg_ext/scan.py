@@ -97,7 +97,8 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
     def begin_row(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         """Emit the value that is carried into a row of the scan `op`: the row's element of `initial`.
 
-        An inclusive scan has no initial value: a 0 is carried, which `step` does not read.
+        An inclusive scan has no initial value: a 0 is carried. `step` replaces its combination with the first element
+        by the element itself.
         """
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]

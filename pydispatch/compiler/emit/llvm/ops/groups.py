@@ -135,6 +135,7 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
         # The multiplication commutes, and intrinsics of mixed signs take the unsigned bytes first.
         first, second = (rhs, lhs) if unsigned.rhs and not unsigned.lhs else (lhs, rhs)
         return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
+    # pmaddwd of x86 multiplies pairs of i16, and adds the products of a pair; 16 lanes need AVX-512BW.
     has_pmadd = lanes in PMADD and (lanes < 16 or "avx512bw" in emitter.platform.features)
     if group_size == 2 and emitter.platform.arch == "x86_64" and has_pmadd:
         # A group of two integers is two signed i16: `pyd.contract` allows unsigned elements in groups of i8 only.

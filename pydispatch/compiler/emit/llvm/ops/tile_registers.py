@@ -117,7 +117,7 @@ class _TileProduct:
         self._move_sums("tilestored64")
 
     def _move_sums(self, intrinsic: str) -> None:
-        """Emit the loads or stores of all registers of sums, from or to their tiles of C; see `_move_tile`."""
+        """Emit `intrinsic`, the load "tileloadd64" or the store "tilestored64", for each tile of C and its register."""
         for (i, j), register in self.registers_of_sums.items():
             row_stride = self.accumulator.strides[0]
             _move_tile(self.emitter, intrinsic, register, self.accumulator, (SIDE * i, SIDE * j), row_stride)
