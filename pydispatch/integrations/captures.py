@@ -74,7 +74,7 @@ class Captures:
         for sequence, values, path in self._sequences:
             if len(sequence) != len(values):
                 yield path
-            elif not all(map(is_, sequence, values)):  # in the usual case all are identical, which is fast to test
+            elif not all(map(is_, sequence, values)):  # mostly all items are the same objects, which is fast to test
                 pairs = zip(sequence, values, strict=True)
                 yield from (f"{path}[{n}]" for n, pair in enumerate(pairs) if not _is_equal(*pair))
         yield from self._changed_contents()

@@ -77,8 +77,8 @@ class Subgroups(Coverage):
 
     def _call(self, node: ast.Call) -> Entity:
         """Emit a call; for an operation on a subgroup, combine the values that `publish` has stored before."""
-        memory = self._published.get(node)
-        if memory is None:
+        memory = self._published.get(node)  # the operands that the invocations have stored for this call
+        if memory is None:  # not an operation on a subgroup
             return super()._call(node)
         function = self._exchange_of(node)
         if function is functions.subgroup_shuffle:
@@ -184,7 +184,7 @@ class Subgroups(Coverage):
 
         Raise CompileError for another kind of statement, and for a wrong number of arguments.
         """
-        call = getattr(node, "value", None)
+        call = getattr(node, "value", None)  # of an assignment: its right side
         if not isinstance(node, ast.Assign) or not isinstance(call, ast.Call):
             raise self.error(
                 node,

@@ -81,7 +81,7 @@ def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mappin
     for parameter, type in types.items():
         for dimension in range(len((parameter.type and parameter.type.shape) or ())):
             symbol = symbols.get((parameter.name, dimension))
-            if symbol is None:
+            if symbol is None:  # a static size
                 continue
             index = writer.constant(dimension, "index")
             size = writer.value(f"tensor.dim %a_{parameter.name}, {index.name} : {type}", "index")

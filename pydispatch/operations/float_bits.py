@@ -57,6 +57,7 @@ def next_after(x: Element, y: Element) -> Element:
     has_same_sign = (bits & sign_bit).is_equal(y_sign)
     # A step towards zero decrements the bits: y has a smaller magnitude or the other sign.
     is_inwards = ((bits & (sign_bit - 1)) > (y_bits & (sign_bit - 1))) | ~has_same_sign
+    # Floats of one sign have the order of their bits: the next one has these bits plus or minus 1.
     result = (bits + is_inwards.where(bits.const(-1), 1)).bitcast(x.dtype)
     result = x.is_equal(y).where(y, x.is_equal(0.0).where(smallest, result))
     return (x.unary("is_nan") | y.unary("is_nan")).where(math.nan, result)

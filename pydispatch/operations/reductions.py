@@ -39,7 +39,7 @@ def reduce_with(
     """
     shape = tensors[0].shape
     axes = axes_of(builder, axes, len(shape))
-    kept = [d for d in range(len(shape)) if d not in axes]
+    kept = [d for d in range(len(shape)) if d not in axes]  # the axes of the results
     out_shape: Shape = tuple(shape[d] for d in kept)
     rank = len(shape)
     identity = AffineMap.identity(rank)

@@ -92,7 +92,7 @@ def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tu
     old = x.shape[to.axis]
     if not to.is_constant(old):
         return _resized_at_run_time(builder, x, to, how)
-    if old == to.size == 0:  # neither is there a ratio of the sizes
+    if old == to.size == 0:  # there are no elements, and no ratio of the sizes
         return x, None
     message = f"axis {to.axis} of {x} has the size 0: it has no element to read for the size {to.size}"
     builder.require_positive(old, message, unless_zero=to.size)
@@ -172,7 +172,7 @@ def _resized(builder: Builder, x: Tensor, axis: int, positions: Array, scale: fl
     base = np.ceil(positions) - 1  # the element before the position; the distance to it is in (0, 1]
     offsets, weights = _weights(positions - base, scale, how)
     indices = base[:, None].astype(np.int64) + offsets
-    if how.exclude_outside:  # the others then have the sum 1
+    if how.exclude_outside:  # the weights of elements inside are divided by their sum, so that it is 1
         weights = np.where((indices < 0) | (indices >= old), 0.0, weights)
         weights = weights / weights.sum(axis=1, keepdims=True)
     return resampled(builder, x, axis, np.clip(indices, 0, old - 1), weights)
@@ -309,7 +309,7 @@ def _filtered(
         how: Options; the kernel is linear or cubic.
     """
     b, new = builder, positions.shape[0]
-    stretch = formula(b, lambda s: s.min(1.0), scale)
+    stretch = formula(b, lambda s: s.min(1.0), scale)  # 1 where the axis grows: the kernel is not narrowed
     # Elements on each side of a position that the kernel covers; the host reads the number back.
     half = b.size_of(b.scalar(formula(b, lambda s: (float(how.radius) / s).unary("ceil").to(I64), stretch)), "taps")
     rows = shapes.reshape(b, positions, [new, 1])
@@ -317,7 +317,7 @@ def _filtered(
     # The kernel covers `half` elements on each side of a position: the first one is half - 1 before `_element_before`.
     distance_to_first = reductions.size_as(b, half - 1, F32)
     elements = formula(b, lambda p, k, n: _element_before(p) + k - n, rows, offsets, distance_to_first)
-    weights = formula(b, lambda p, at, n, s: _weight(p, at, n, how, scale=s), rows, elements, size, stretch)
+    weights = formula(b, lambda p, index, n, s: _weight(p, index, n, how, scale=s), rows, elements, size, stretch)
     total = reductions.reduce(b, "add", weights, axes=[1], keep=True)
     weights = formula(b, lambda w, t: (w / t).to(x.dtype), weights, total)
     # `axis` becomes the two axes [new, 2 * half], of which the second one is summed.

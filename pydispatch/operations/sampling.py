@@ -86,14 +86,16 @@ def zero_padded_taps(builder: Builder, positions: Tensor, length: Tensor) -> lis
     positions: in elements of the axis, of any shape. length: size of the axis in the element type of `positions`.
     """
     taps = []
-    for offset, weight in LINEAR:  # offset from the element before the position, and function that returns the weight
+    # The items of LINEAR are the offset from the element before the position, and the function of the weight. Default
+    # arguments bind those of this iteration.
+    for offset, weight in LINEAR:
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
             """Return the index of the tap `offset` elements after the one before the position, clamped to the axis."""
             return (value.unary("floor") + offset).max(0.0).min(size - 1.0).to(I64)
 
         def tap_weight(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
-            """Return the weight of that tap; 0 if it is outside of the axis."""
+            """Return the weight of the tap `offset` elements after the one before the position; 0 outside."""
             low = value.unary("floor")
             return _where_inside(low + offset, size, weight(value - low))
 

@@ -46,8 +46,9 @@ def _length(a: Any, b: Any) -> Any:
 def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
     """Return the first row of the unreduced block of the real Hessenberg matrix h[i] that ends at row `last`.
 
-    Elements below the diagonal that are negligible, relative to the machine epsilon `eps`, become 0: they separate
-    blocks. eps^2 bounds those next to zeros on the diagonal, as the largest magnitude in the matrix is about 1.
+    A negligible element below the diagonal becomes 0: it separates blocks. It is at most the machine epsilon `eps`
+    times the sum of its two neighbours on the diagonal, or at most eps^2. The latter is for zeros on the diagonal, as
+    the largest magnitude in the matrix is about 1.
     """
     first = last
     while first > 0:
@@ -237,7 +238,9 @@ def _start_of_complex_block(re: View, im: View, i: int, last: int, eps: Any) -> 
     """Return the first row of the unreduced block of the complex Hessenberg matrix (re[i], im[i]) that ends at row
     `last`.
 
-    Elements below the diagonal are set to 0 as by `_start_of_block`.
+    A negligible element below the diagonal is set to 0: it separates blocks. Magnitudes are |real| + |imag|. An element
+    is negligible if it is at most eps times the sum of its neighbours on the diagonal, or at most eps^2. The latter is
+    for zeros on the diagonal, as the largest magnitude in the matrix is about 1.
     """
     first = last
     while first > 0:
@@ -320,7 +323,7 @@ def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, 
                 re[i, k + 1, k - 1] = 0.0
                 im[i, k + 1, k - 1] = 0.0
             _combine_rows(re, im, i, k, pre, pim, sre, sim)
-            row_count = min(k + 3, last + 1)  # the other rows of these columns are 0
+            row_count = min(k + 3, last + 1)  # rows up to k + 2, where the next bulge is; the rows below are 0 here
             _combine_columns(re, im, i, k, row_count, pre, pim, sre, sim)
             _combine_columns(qre, qim, i, k, n, pre, pim, sre, sim)
 
@@ -378,7 +381,7 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
         iterations = 0  # QR steps since the last row was finished
         while last >= 0 and iterations <= MOST_ITERATIONS:
             # Rows `first` to `last` are the block that is reduced: no element of its subdiagonal is negligible.
-            first = _start_of_complex_block(re, im, i, last, dtype(eps))
+            first = _start_of_complex_block(re, im, i, last, dtype(eps))  # dtype(eps): eps as a constant of the type
             if first == last:  # the block is one element, which is an eigenvalue
                 last = first - 1
                 iterations = 0
@@ -433,7 +436,8 @@ def split_pairs_kernel(dtype: DType) -> KernelSource:
                 _combine_rows(re, im, i, k, pre, pim, sre, sim)
                 _combine_columns(re, im, i, k, k + 2, pre, pim, sre, sim)
                 _combine_columns(qre, qim, i, k, n, pre, pim, sre, sim)
-                # The exact values of elements that the products computed with rounding errors.
+                # The exact values of elements that the products computed with rounding errors: a + size i, a - size i
+                # and 0.
                 re[i, k, k], re[i, k + 1, k + 1], re[i, k + 1, k] = a, a, zero
                 im[i, k, k], im[i, k + 1, k + 1], im[i, k + 1, k] = size, -size, zero
 

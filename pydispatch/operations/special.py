@@ -109,7 +109,8 @@ def bessel_i1e(x: Element) -> Element:
 def square(scalars: Scalars, x: Scalar) -> Scalar:
     """Return x * x.
 
-    The real part (a - b) * (a + b) of a complex square is 0 for |a| = |b|, where a + b may overflow.
+    The square of a + b i is (a - b) (a + b) + 2 a b i. For |a| = |b| the real part is set to 0, since a + b or a - b
+    may overflow, and 0 times infinity is NaN.
     """
     if not x.dtype.is_complex:
         return scalars.binary("mul", x, x)

@@ -109,7 +109,7 @@ class States:
         """Emit the stores of variables that the function has assigned, at its end."""
         for state, first in self._first.items():
             tensor = self._now[state].tensor
-            if tensor is not first:
+            if tensor is not first:  # assigned
                 self.trace.store(first, tensor)
 
 

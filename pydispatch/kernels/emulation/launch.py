@@ -102,7 +102,8 @@ def _counts(kernel: KernelSource, args: Sequence[Any]) -> tuple[int, ...]:
 
     if kernel.grid is None:
         size_by_symbol: dict[str, Any] = {s: size_of(*key) for key, s in size_symbols(kernel.passed).items()}
-        # covering: for each axis a size or its SSA name, and how many of its elements a workgroup covers: rounded up.
+        # `covering` has for each axis a size or its SSA name, and how many of its elements (extent) a workgroup covers.
+        # The number of workgroups is size / extent, rounded up.
         chosen: Any = [-(-size_by_symbol.get(str(size), size) // extent) for size, extent in kernel.covering]
     elif callable(kernel.grid):
         views = stand_ins(kernel.passed, lambda parameter, axis: size_of(parameter.name, axis))

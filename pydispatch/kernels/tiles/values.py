@@ -108,7 +108,7 @@ class TileValues(WorkgroupMemory):
             is_temporary: Whether the memory is released at the end of the statement.
         """
         key = shape, dtype
-        free_names = self._free_buffers.get(key)
+        free_names = self._free_buffers.get(key)  # released buffers of this shape and type
         if free_names:
             name = free_names.pop()
         else:

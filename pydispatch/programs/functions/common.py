@@ -41,7 +41,7 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     """
     for operand in operands:
         if isinstance(operand, (str, bytes)):
-            trace.tensor_of(operand)  # raises; np.result_type would take a text for the name of a type
+            trace.tensor_of(operand)  # raises CompileError; np.result_type would take a text for the name of a type
     # Bare numbers only: the type that NumPy gives them.
     if all(is_bare(operand) for operand in operands):
         # A symbolic size is promoted as a Python integer.
@@ -56,7 +56,7 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     ):
         # Arrays of one type and bare numbers that fit it. NumPy is not asked: it lacks types such as bf16.
         dtype = next(iter(array_types))
-    else:  # several types: NumPy decides
+    else:  # several types: NumPy decides, for which a symbolic size is a Python integer
         types = [numpy_dtype(operand.tensor.dtype) if isinstance(operand, Array) else operand for operand in operands]
         types_and_numbers = [1 if isinstance(operand, Expr) else operand for operand in types]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*types_and_numbers)))

@@ -124,10 +124,11 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
     """
     a, b = Array(trace, x), Array(trace, y)
     truncated_remainder = Array(trace, elementwise.binary(trace, "rem", x, y))
-    # The remainder has the sign of x: the floor is one less where y has another sign.
+    # The remainder has the sign of x. Where y has the other sign, the floor is one less than the truncated quotient:
+    # -7 / 2 is truncated to -3, and its floor is -4.
     is_one_less = (truncated_remainder != 0) & ((truncated_remainder < 0) != (b < 0))
     quotient = (a - truncated_remainder) / b - is_one_less
-    below = np.floor(quotient)  # the quotient is a whole number except for its rounding error, which is undone here
+    below = np.floor(quotient)  # the quotient is a whole number but for a rounding error: it is rounded to the nearest
     floor = where(trace, b == 0, a / b, below + (quotient - below > 0.5))  # a / 0 is infinite or NaN, as in NumPy
     # A zero, too, has the sign of the quotient.
     return Array(trace, elementwise.binary(trace, "copysign", *promoted(trace, floor, a / b)))
