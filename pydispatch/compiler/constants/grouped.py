@@ -124,7 +124,7 @@ def _slice(
             arguments.add(value)
         elif isinstance(value, OpResult) and value.op not in ops:
             ops.add(value.op)
-            pending += values_from_outside(value.op)
+            pending += values_from_outside(value.op)  # operands, and values that its regions read
     return tuple(op for op in body.ops if op in ops), arguments
 
 

@@ -110,13 +110,13 @@ def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
 
     If it is not, the operands of the value are considered instead.
     """
-    chosen: dict[OpResult, None] = {}
-    seen: set[Operation] = set()
+    chosen: dict[OpResult, None] = {}  # used as an ordered set
+    seen: set[Operation] = set()  # operations whose operands were considered
     pending = [r for op in known.sources for r in op.results if _is_used_at_run_time(known, r, function)]
     while pending:
         value = pending.pop()
         op = value.op
-        if op.name in CONSTANTS or not isinstance(value.type, TensorType):
+        if op.name in CONSTANTS or not isinstance(value.type, TensorType):  # stored already, or a scalar
             continue
         if _hoisting_pays(known, value):
             chosen[value] = None

@@ -45,17 +45,17 @@ def round_factors(
         A sentence for each product that stays as it is, with its location and the reason, such as
             "12:5 matmul stays tensor<4x4xf32>: neither factor is a constant of f32".
     """
-    rounded = dict[SSAValue, SSAValue]()
+    rounded = dict[SSAValue, SSAValue]()  # constant → its rounded copy, which several products may read
     sentences = list[str]()
     for op in list(walk(function)):
         if op.name != GENERIC or op.parent is None or not is_contraction(op):
             continue
         factors = _factors_to_round(op, only_constants)
-        if isinstance(factors, str):
+        if isinstance(factors, str):  # why none is rounded
             sentences.append(f"{describe_location(op)} stays {op.results[0].type}: {factors}")
         else:
             _round(op, factors, rounded, element)
-    if rounded:
+    if rounded:  # the original constants may be unused now
         erase_unused(function)
     return sentences
 

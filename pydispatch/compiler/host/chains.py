@@ -120,7 +120,8 @@ class _Chain:
             for of_command in _touched([command])
             if _memory(of_chain) is _memory(of_command) and id(_memory(of_chain)) in written
         ]
-        tiles_joined, command_groups = 1, 0
+        # The numbers are chosen so that tile_bytes * tiles_joined = group_bytes * command_groups for all pairs.
+        tiles_joined, command_groups = 1, 0  # 0: not chosen yet
         for of_chain, of_command in shared:
             tile_bytes, group_bytes = self.bytes_of(of_chain), _bytes_per_workgroup(command, of_command)
             if not tile_bytes or not group_bytes:

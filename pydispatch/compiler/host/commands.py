@@ -186,7 +186,7 @@ class CommandList:
         reads = [binding.tensor for binding in bindings if not binding.is_written]
         writes = [binding.tensor for binding in bindings if binding.is_written]
         self.add(reads, writes, emit)
-        self.commands[-1].tiles = tiles
+        self.commands[-1].tiles = tiles  # of the command that was just added
 
     def copy(self, source: HostTensor, target: HostTensor, length: int) -> None:
         """Add a copy. length: register of the size in bytes."""

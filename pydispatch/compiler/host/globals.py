@@ -42,9 +42,10 @@ class Globals:
         source = known.get(name)
         if source is None:
             raise undefined_global(op, list(known))
-        value = op.results[0] if op.results else op.operands[0]
+        value = op.results[0] if op.results else op.operands[0]  # that is loaded, or stored
         if value.type != source.type:
             raise CompileError(f"global '@{name}' is {source.type}, here it is {value.type}", location_of(op))
+        # `is_mutable` is a unit attribute: None for an immutable global.
         may_be_stored_to = source.is_mutable is not None or _in_initializer(op)
         if isinstance(op, util.GlobalStoreOp) and not may_be_stored_to:
             raise CompileError(f"global '@{name}' is not mutable", location_of(op),

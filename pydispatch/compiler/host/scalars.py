@@ -242,11 +242,11 @@ class ScalarLowering:
         magnitude = self._math("math.absf", value, format)
         infinite = function.constant(float_bits(float("inf"), format))
         least_normal = {F16: 2.0**-14, BF16: 2.0**-126, F32: 2.0**-126, F64: 2.0**-1022}[format]
-        if op.name == "math.isnan":
+        if op.name == "math.isnan":  # UNO: unordered
             result = function.compare(Opcode.FCMP, UNO, value, value, format)
         elif op.name == "math.isinf":
             result = function.compare(Opcode.FCMP, OEQ, magnitude, infinite, format)
-        else:
+        else:  # isfinite, and isnormal, which has a second condition
             result = function.compare(Opcode.FCMP, OLT, magnitude, infinite, format)
         if op.name == "math.isnormal":
             least = function.constant(float_bits(least_normal, format))

@@ -105,6 +105,8 @@ class Straight:
         dtype = dtype_of(type_.element_type, location_of(self.host_function))
         argument = FunctionArgument(dtype, tuple(d if d >= 0 else -1 for d in shape), name)
         self.function.add_argument(argument)
+        # Registers of the sizes: constants, or read from the argument at each call. Messages about a register that was
+        # read name the dimension (`_origins`).
         dims = []
         for axis, size in enumerate(shape):
             if size >= 0:
@@ -213,11 +215,11 @@ class Straight:
         """
         assert isinstance(type, TensorType)
         remaining = iter(dynamic)
-        dims = []
+        dims = []  # registers
         for size in type.get_shape():
             if size >= 0:
                 dims.append(self.function.constant(size))
-            else:
+            else:  # a dynamic size, the next of `dynamic`
                 value = next(remaining, None)
                 if value is None:
                     raise CompileError(

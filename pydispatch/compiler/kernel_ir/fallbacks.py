@@ -102,10 +102,12 @@ def _guard(call: Operation, fallback: FuncOp) -> None:
     available = ImportAvailableOp(properties={"callee": call.properties["callee"]}, result_types=[i1])
     call_of_import, call_of_fallback = call.clone(), call.clone()
     call_of_fallback.properties["callee"] = SymbolRefAttr(fallback.sym_name)
+    # A branch on `available`, which is true if the import was found; both regions yield the results of their call.
     blocks = [Block([op, scf.YieldOp(*op.results)]) for op in (call_of_import, call_of_fallback)]
     branch = scf.IfOp(available.result, types, Region(blocks[0]), Region(blocks[1]))
     for op in (available, call_of_import, call_of_fallback, branch):
         set_location(op, call)
+    # The branch takes the place of the call.
     block = call.parent
     assert block is not None
     block.insert_ops_before([available, branch], call)

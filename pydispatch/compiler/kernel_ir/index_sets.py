@@ -240,15 +240,16 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
     With the counter i and a loop-invariant n, 2 * i + n has the slope 2 and the start n. Loop-invariant values have the
     slope 0.
     """
-    if value is block.args[0]:
+    if value is block.args[0]:  # the counter itself
         return Linear(1, 0)
-    if not isinstance(value, OpResult) or not is_inside(value.op, block):
+    if not isinstance(value, OpResult) or not is_inside(value.op, block):  # loop-invariant
         return Linear(0, constant_or_value(value))
     int_or_value = constant_or_value(value)
     if isinstance(int_or_value, int):
         return Linear(0, int_or_value)
     if not isinstance(value.op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
         return None
+    # Slopes and starts are combined as the operands are; `build` emits the sum of two starts if one is no constant.
     left, right = (_linear(build, operand, block) for operand in value.op.operands)
     if left is None or right is None:
         return None

@@ -277,7 +277,9 @@ class _Interchange:
         return ()
 
     def _emit_step(self, build: Build, first: Index, lanes: Index, first_lane: int = 0) -> None:
-        """Emit a parallel loop in which `lanes` invocations from `first_lane` on compute element `first` + lane."""
+        """Emit a parallel loop over `lanes` invocations from number `first_lane` on: number n computes the element
+        `first` + n of the strided loop.
+        """
         self._emit_invocations(build, lanes, partial(self._copy_body, first), first_lane)
 
     def _store_initial_values(self, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:

@@ -92,7 +92,7 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     if value is lane:
         return LinearIndex(slope=1, start=0)
     op = value.owner
-    linear: LinearIndex | None = None
+    linear: LinearIndex | None = None  # stays None for other operations
     int_or_value = constant_or_value(value)
     if isinstance(int_or_value, int):
         linear = LinearIndex(slope=0, start=int_or_value)

@@ -46,7 +46,7 @@ Stated = Term | SizeElement
 
 
 def add(parts: Sequence[Term]) -> Term:
-    """Return the sum of terms, with nested sums flattened and integers added up."""
+    """Return the sum of terms, with nested sums flattened and integers added up: of n + 2 and 3, Sum((n, 5))."""
     constant, variable = 0, list[Term]()
     for part in parts:
         summands = part.parts if isinstance(part, Sum) else (part,)
@@ -63,7 +63,9 @@ def add(parts: Sequence[Term]) -> Term:
 
 
 def multiply(parts: Sequence[Term]) -> Term:
-    """Return the product of terms, with nested products flattened and integers multiplied."""
+    """Return the product of terms, with nested products flattened and integers multiplied: of n * 2 and 3,
+    Product((n, 6)).
+    """
     constant, variable = 1, list[Term]()
     for part in parts:
         factors = part.parts if isinstance(part, Product) else (part,)

@@ -150,15 +150,18 @@ def _parallel(build: Build, op: Operation) -> list[SSAValue]:
     Raises:
         CompileError: It reduces, or a bound is a minimum or maximum of several map results (a group of several).
     """
+    # For each dimension and side, the number of map results that bound it.
     groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
     if op.results or any(size != 1 for size in groups):
         raise CompileError("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
     lower_map, upper_map = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
+    # The operands of the lower map are followed by those of the upper map.
     lower_count = lower_map.num_dims + lower_map.num_symbols
     lower_operands, upper_operands = op.operands[:lower_count], op.operands[lower_count:]
     steps = attribute(op, "steps")
     assert isinstance(steps, ArrayAttr)
     step_sizes = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
+    # The bounds and steps of all dimensions, as values.
     lower, upper, step = (
         [build.value(index) for index in indices]
         for indices in (

@@ -128,7 +128,7 @@ def _cast_to_result_type(build: Build, op: Operation, view: Strided) -> list[SSA
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
         raise unsupported(op)
-    offset, sizes, strides = layout_of(type_)
+    offset, sizes, strides = layout_of(type_)  # by the type; None for each dynamic one
     if len(sizes) != len(view.sizes):
         raise CompileError(f"{op_name(op)} gives rank {len(view.sizes)}, its type {type_} has rank {len(sizes)}")
     stated = replace(
@@ -307,7 +307,7 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
         raise unsupported(op)
     sizes: list[Index] = []
     for axis, size in enumerate(layout_of(op.results[0].type).sizes):
-        if size is None:
+        if size is None:  # dynamic: element `axis` of the shape operand, which may be an integer of another type
             operands, type_ = [shape, build.value(axis)], shape.type.element_type
             loaded = build.let(memref.LoadOp.create(operands=operands, result_types=[type_]))
             if not isinstance(type_, IndexType):
@@ -315,7 +315,7 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
             sizes.append(loaded)
         else:
             sizes.append(size)
-    view = Strided(source.storage, source.offset, tuple(sizes), build.strides(sizes))
+    view = Strided(source.storage, source.offset, tuple(sizes), build.strides(sizes))  # row-major strides
     return [_cast(build, view, op.results[0].type)]
 
 

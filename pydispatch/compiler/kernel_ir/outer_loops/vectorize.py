@@ -96,7 +96,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
 
     def nest(build: Build, axis: int, copies: Copies) -> None:
         """Emit the loops over the axes from `axis` on; `copies` maps the counters of outer axes to the emitted ones."""
-        if axis == len(bounds) - 1:
+        if axis == len(bounds) - 1:  # the last axis, whose iterations are the lanes
             _strips(build, loop, lanes, copies)
             return
 
@@ -108,7 +108,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
         lower, upper, step = bounds[axis]
         build.loop(lower, upper, step, (), body)
 
-    nest(Build.before(entry, loop), 0, {})
+    nest(Build.before(entry, loop), axis=0, copies={})
     loop.detach()
     loop.erase()
 

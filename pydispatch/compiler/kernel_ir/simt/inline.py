@@ -120,7 +120,7 @@ def _splice(call: Operation, entry: Block) -> None:
     for op in operations:
         op.detach()
         block.insert_op_before(op, call)
-    results = list(terminator.operands)
+    results = list(terminator.operands)  # the returned values
     terminator.detach()
     terminator.erase()
     for old, new in zip(call.results, results, strict=True):

@@ -37,7 +37,7 @@ def bounds_of(op: Operation) -> list[Range]:
             (constant_or_value(low), constant_or_value(high), constant_or_value(distance))
             for low, high, distance in zip(lower, upper, step, strict=True)
         ]
-    loop = cast(ForallOp, op)
+    loop = cast(ForallOp, op)  # its bounds are ints or values, by the name of the bound
     if loop.outputs:
         raise CompileError(
             "scf.forall with shared_outs cannot be compiled into a kernel", location_of(op),

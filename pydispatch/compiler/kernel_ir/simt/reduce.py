@@ -68,6 +68,7 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
             for op, accumulator, value in zip(ops, carried, yielded, strict=True)
         ]
 
+    # The partial results of each invocation, then their combination, which replaces the results of the loop.
     partial = distribute(workgroup, loop, bounds, starts, element, unroll=unroll_factor(workgroup, block))
     replace(loop, combine_partials(workgroup, loop, ops, partial))
 
