@@ -142,7 +142,7 @@ class _Lowering:
             for index, operand in enumerate(op.operands):
                 if operand in self.values:
                     op.operands[index] = self._materialize(operand)
-        with self._scope_of_regions(op):
+        with self._scope_of_regions(op):  # hides outer values from regions that are isolated from above
             for region in op.regions:
                 self._region(region)
 
@@ -185,7 +185,7 @@ class _Lowering:
             mapping = {value: self._materialize(value) for value in used if value in self.values}
             mapping |= {value: self.cloned[value] for value in used if value in self.cloned}
             clone = self.b.add(op.clone(mapping))
-            # 2. The regions.
+            # 2. The regions. Those of an operation that is isolated from above do not see the values outside of it.
             with self._scope_of_regions(clone):
                 for region in clone.regions:
                     self._region(region)

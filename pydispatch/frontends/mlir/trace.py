@@ -125,6 +125,7 @@ class MlirTracer:
                 sizes.get((index, axis), f"d{index}_{axis}") if n is None else n for axis, n in enumerate(shape)
             )
             shape_names = tuple(sizes_or_names)
+            # `_is_donated`: whether the results may use the memory of this argument.
             inputs.append(Input(name if usable else f"arg{index}", dtype, shape_names, _is_donated(function, index)))
         return inputs
 
@@ -191,6 +192,7 @@ class MlirTracer:
             if convert is None and self.enclosing is not None and self.enclosing.operation(op):
                 return
             if convert is None:
+                # `why_not`: a note for the error, or None.
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
             # Exceptions of the conversion become CompileErrors that name the operation and its operands. RecursionError

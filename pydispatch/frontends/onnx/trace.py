@@ -293,6 +293,7 @@ class OnnxTracer:
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
         present = [(name, x) for name, x in zip(function.input, operands, strict=False) if x is not None]
         omitted = set(function.input) - {name for name, _ in present}
+        # `_too_deep` creates the error for subgraphs that are nested too deeply.
         nodes = [bound_node(node, bound, omitted, self._too_deep) for node in function.node]
         # Emit them in a scope of their own: a function does not see the values of its caller.
         values = Values(None, nodes)
@@ -355,7 +356,7 @@ class OnnxTracer:
                 f"{_TESTED_OPSETS[-1]} are tested. Compare its results with onnxruntime, or convert it with "
                 "onnx.version_converter.convert_version",
                 CompileWarning,
-                stacklevel=caller_level(),
+                stacklevel=caller_level(),  # the warning names the line that called this package
             )
         return versions
 

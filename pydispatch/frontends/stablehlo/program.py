@@ -80,6 +80,7 @@ def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor
     name, array = weight
     if array.shape != expected.shape:
         raise builder.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
+    # `encoded` converts the numbers to the type of the argument.
     has_type = dtype_of_numpy(array) is expected.dtype
     numbers = array.view(expected.dtype.numpy) if has_type else encoded(array, expected.dtype)
     return builder.weight(name, numbers, expected.dtype)
@@ -97,6 +98,7 @@ def _name(argument: BlockArgument, index: int) -> str:
 
     If `main` only forwards arguments to another function, as in exported programs, that function has the names.
     """
+    # For each use as an operand of a call the callee's argument; None for other uses.
     forwarded = (_passed_to(use.operation, use.index) for use in argument.uses)
     locations = (a.location for a in chain((argument,), forwarded) if a is not None)
     text = next((at.text for at in locations if isinstance(at, NamedLoc)), argument.name_hint or "")

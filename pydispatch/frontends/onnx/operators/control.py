@@ -230,6 +230,8 @@ def _conditional_loop(
         following = elementwise.binary(b, "add", iteration, b.constant(1, I64))
         return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
+    # `rows_of` emits an iteration into a block that is discarded, and returns the types of its rows. Then a buffer for
+    # each stack: of `runs` rows, or of none if iterations append to it.
     row_types = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
     buffers = [control.rows_buffer(b, 0 if runs is None or appends else runs, row_type) for row_type in row_types]
 

@@ -194,7 +194,10 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
     """
 
     def power(value: Element) -> Element:
-        """Return the power of two that one element is rounded to, from the exponent and the fraction of its f32."""
+        """Return the power of two that one element is rounded to, from the exponent and the fraction of its f32.
+
+        `rounding` is "up", "down" or "nearest"; `to` is f8E8M0FNU, the exponent of an f32 without sign and fraction.
+        """
         bits = value.bitcast(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
         # An f32 has the same exponent bits, so that the exponent is the result, plus 1 if it is rounded up.

@@ -115,6 +115,7 @@ def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor
     is_circular = call.text("mode", "linear", ("linear", "circular")) == "circular"
     start = begin if begin is not None else call.b.constant([0], I64)
     start = shapes.reshape(call.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
+    # For each element of the update its position in the cache along the axis.
     positions = shapes.iota(call.b, update.shape, axis, I64)
     size = reductions.size_as(call.b, cache.shape[axis], I64)
     positions = formula(call.b, lambda i, s, n: (i + s) % n if is_circular else i + s, positions, start, size)

@@ -24,7 +24,7 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
     Scale and zero point must broadcast to x; a zero point of None is 0. If `to` is a float, the sum is only converted
     to it; with `saturate`, numbers out of its range become the largest finite number.
     """
-    inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype
+    inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype  # type of the division: at least f32
     operands = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
     if to.is_float:
         scaled = formula(call.b, lambda v, s, *z: v.to(inner) / s.to(inner) + (z[0] if z else 0.0), *operands)

@@ -111,8 +111,8 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
     if mode == "avg":
         return regions.mean_of_boxes(b, x, batch, taps, (height, width), ratio)
     # ONNX takes the maximum over the weighted neighbours of all samples, not over the interpolated samples. A sample
-    # has four neighbours: a tap u of the rows with a tap v of the columns. `sampled` returns one of them, times its
-    # weight, for all samples.
+    # has four neighbours: a tap u of the rows with a tap v of the columns. `sampled` takes the taps
+    # of each axis, here one, and returns this neighbour times its weight for all samples.
     count, channels = rois.shape[0], x.shape[1]
     images, shape = shapes.reshape(b, batch, [count, 1, 1, 1]), (count, channels, height * ratio, width * ratio)
     parts = [sampled(b, x, shape, [[u], [v]], images) for u in taps[0] for v in taps[1]]

@@ -95,6 +95,7 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
     if along == x.rank - 1 or (inverse and one_sided):
         raise call.fail("an inverse transform of one side, or one along the last axis, is not supported")
     count, signal = None if length is None else _length(call, length, "dft_length"), _complex(call, x)
+    # `_pairs` returns real and imaginary parts along a new last axis.
     if not isinstance(along, ChosenAxes):
         return _pairs(call, _fft(call, signal, along, count, inverse, one_sided))
     # Checked at run time: axis signal.rank of x is that of the pairs, which `signal` does not have.
@@ -139,6 +140,7 @@ def _stft(
         framed = frame_parts[0]
     else:
         framed = b.wrap(signal.dtype, frame_parts[0].shape, *(b.value(t) for t in frame_parts))
+    # `_pairs` returns real and imaginary parts along a new last axis.
     return _pairs(
         call, _fft(call, framed, axis=2, length=None, inverse=False, one_sided=call.flag("onesided", default=True))
     )

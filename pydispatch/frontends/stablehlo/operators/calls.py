@@ -76,7 +76,7 @@ def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Te
         )
     rank = tensors[0].rank
     kernel, strides, base, dilations = (sizes_in(tracer, x, "window") for x in window_operands[:4])
-    # Low 0, high 0, low 1...
+    # The padding alternates: low 0, high 0, low 1... `_static` returns sizes as ints, and raises for dynamic ones.
     padding = sizes_in(tracer, reshape(tracer.b, window_operands[4], [2 * rank]), "padding", least=None)
     window = Window(_static(tracer, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(tracer, dilations))
     return reduced(tracer, tensors, starts, kernel, window, _static(tracer, base), tracer.combination(callee.body))

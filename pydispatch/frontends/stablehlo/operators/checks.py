@@ -44,8 +44,10 @@ def _expect(
 ) -> Results:
     """Convert a check of two tensors.
 
-    They are the last two operands, after an optional one that names a device, or the last one and the constant in the
-    property `value`. kind: class of the check that is emitted. tolerances: names of the properties that it takes over.
+    With the property `value`, a constant, the last operand is compared with it; without, the last two operands are
+    compared. An operand before them, which names a device, is not used.
+
+    kind: class of the check that is emitted. tolerances: names of the properties that it takes over.
     """
     checked, expected = (operands[-1], tracer.constant(op)) if "value" in op.properties else operands[-2:]
     properties = {name: value for name, value in op.properties.items() if name in tolerances}

@@ -34,7 +34,7 @@ def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Siz
     they contradict.
     """
     declared = shape_of(op.results[0].type)
-    sizes = sizes_in(tracer, x, "shape")
+    sizes = sizes_in(tracer, x, "shape")  # those that are computed at run time are symbols named after "shape"
     if len(sizes) != len(declared):
         raise tracer.b.fail(f"{len(sizes)} sizes are given for {op.results[0].type}")
     for n, m in zip(sizes, declared, strict=True):

@@ -145,6 +145,7 @@ def while_with_probes(
         """
         *state, current_iteration = carried
         results = tracer.region(body, state[:state_count])
+        # `_stored_at`: the probe's value if the current iteration is that of the slot, else the slot's old content.
         values = [
             _stored_at(b, current_iteration, slot_iteration, tracer.value(probe.results[0]), old)
             for (probe, slot_iteration), old in zip(slots, state[state_count:], strict=True)
@@ -157,6 +158,7 @@ def while_with_probes(
     *state, iterations = control.while_(b, [*operands, *empty, b.constant(0, I64)], holds, iteration)
     tracer.probes.update(earlier)  # without what the body recorded: those values exist only inside of the loop
     for (probe, n), value in zip(slots, state[state_count:], strict=True):
+        # The call fails with this message unless iterations > n.
         _assert_above(b, iterations, n, f"probe '{_name(probe)}' has no value of iteration {n} of the loop")
         tracer.probes[_name(probe)].append((op.parent_op(), value))
     return state[:state_count]

@@ -57,8 +57,9 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         ((left, right),) = contracting  # the contracted dimensions of x and of y
         (column,) = {0, 1, 2} - {groups[0], right}  # the dimension of y that remains in the result
         matrices = shapes.transpose(tracer.b, y, [groups[0], right, column])
-        columns = shapes.transpose(tracer.b, x, [ragged, left])
-        return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
+        left_rows = shapes.transpose(tracer.b, x, [ragged, left])
+        # `_ends`: for each group the index after its last row.
+        return grouped.by_groups_of_rows(tracer.b, left_rows, matrices, _ends(tracer, sizes), tracer.dtype(op))
 
     # All other cases compute the product for every group, and replace the elements of other groups by 0.
     # dims_of_sizes: the dimensions of x that `sizes` may have before its last dimension, that of the groups.

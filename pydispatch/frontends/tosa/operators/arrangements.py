@@ -19,7 +19,8 @@ def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     amounts = tracer.sizes_of(op, inputs, index=1, name="padding", count=2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
-    # Older releases have no operand for the value: they pad with the zero point, which is an attribute.
+    # Older releases have no operand for the value: they pad with the zero point, which `zero_point` reads from an
+    # attribute, since it is passed no operands.
     value: Tensor = (
         inputs[2] if len(inputs) > 2 else tracer.zero_point(op, [], index=0, name="input_zp", dtype=inputs[0].dtype)
     )

@@ -148,7 +148,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
     # A window begins up to this many elements before the first element of the image, and ends as many after the last
     # one: each element meets each element of the kernel. So the image is padded by as many zeros on each side.
     reach = [n - 1 for n in kernel.shape[1:3]]
-    padding_before, padding_after = _pairs(out_pad)
+    padding_before, padding_after = _pairs(out_pad)  # (top, left) and (bottom, right)
     low = [n + r for n, r in zip(padding_before, reach, strict=True)]
     high = [n + r for n, r in zip(padding_after, reach, strict=True)]
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):

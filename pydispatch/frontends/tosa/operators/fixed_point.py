@@ -13,6 +13,8 @@ from pydispatch.operations.reductions import largest, least
 def scaled(value: Element, multiplier: Element, shift: Element, double_round: bool) -> Element:
     """Return value * multiplier / 2**shift, rounded to nearest, ties towards infinity.
 
+    Value 5, multiplier 3 and shift 1 give (15 + 1) >> 1 = 8.
+
     All operands are i64; shift is at least 1. double_round: whether to round as TOSA's DOUBLE_ROUND.
     """
     half = value.const(1).binary("shift_left", shift - 1)  # added before the shift, so that the result is rounded
