@@ -185,7 +185,7 @@ class _Parts:
                 self.parts_of[op.results[0]] = self._elementwise(cast(GenericOp, op))
             elif op in readers.reductions:
                 replace_op(op, self._reduced(cast(GenericOp, op)))
-        for slice_ in readers.slices:  # slices of elements before the columns, all in the first part
+        for slice_ in readers.slices:  # each has exactly the elements of the first part along the axis
             first, *_columns = self.parts_of[slice_.operands[0]]
             slice_.operands[0] = first
 

@@ -71,7 +71,7 @@ class GroupOrder:
         if not candidates:
             return False
         above = lowest_rank - 1  # excluded, so that `others` themselves are visited
-        sources = self._search(self._sources, candidates, above, below=self._next_rank, limit=MOST_VISITED)
+        sources = self._search(self._sources, candidates, above=above, below=self._next_rank, limit=MOST_VISITED)
         return not sources.isdisjoint(others)
 
     def require_near(self, lhs: int, rhs: int) -> None:
@@ -119,8 +119,9 @@ class GroupOrder:
         """
         earlier, later = sorted((lhs, rhs), key=self._rank.__getitem__)
         lowest_rank, highest_rank = self._rank[earlier], self._rank[later]
-        predecessors = self._search(self._sources, [later], lowest_rank, highest_rank, limit)
-        return predecessors, self._search(self._readers, [earlier], lowest_rank, highest_rank, limit)
+        predecessors = self._search(self._sources, [later], above=lowest_rank, below=highest_rank, limit=limit)
+        successors = self._search(self._readers, [earlier], above=lowest_rank, below=highest_rank, limit=limit)
+        return predecessors, successors
 
     def _search(
         self, edges: dict[int, set[int]], starts: Iterable[int], above: int, below: int, limit: int | None

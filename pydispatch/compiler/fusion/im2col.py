@@ -155,7 +155,10 @@ def im2col_pays(convolution: Convolution) -> bool:
 
 
 def _pays_channels_last(convolution: Convolution, pixels: int, filter_bytes: int, columns_bytes: int) -> bool:
-    """Return whether the filter exceeds the L2 cache, and the image is small but large enough to pay for the copy.
+    """Return whether an im2col product pays for a convolution with channels last.
+
+    The filter must exceed the L2 cache, and the im2col matrix be small compared with the filter. If windows overlap,
+    so that the copy enlarges the image, there must also be enough output pixels.
 
     Args:
         convolution: A convolution with channels last.

@@ -193,6 +193,7 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
     if inner is None or inner.operands[0].type != op.results[0].type:
         return None
     source_sizes, between_sizes, sizes = map(sizes_of, (inner.operands[0], op.operands[0], op.results[0]))
+    # Sizes are symbolic terms, and `multiply` gives the number of elements: equal terms are equal at run time.
     is_certain = source_sizes == sizes and multiply(source_sizes) == multiply(between_sizes)
     return inner.operands[0] if is_certain else None
 
@@ -309,6 +310,7 @@ def _fold_whole_slice(op: Operation) -> SSAValue | None:
     An insertion stays if its source may have other sizes than the destination: the call then has to be refused.
     """
     is_extraction = op.name == "tensor.extract_slice"
+    # The sliced tensor, and the tensor that is extracted from it or inserted into it.
     whole, inner = (op.operands[0], op.results[0]) if is_extraction else (op.operands[1], op.operands[0])
     if sizes_of(inner) != sizes_of(whole):
         return None

@@ -258,8 +258,9 @@ def combiner(op: GenericOp) -> Operation | None:
 def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:
     """Return an indexing map adapted to the split of `loop` into two loops, over parts and over steps of a part.
 
-    A loop of 1,000 steps becomes loop number `loop` over, say, 8 parts, and `loop + 1` over 125 steps each; later loops
-    move up by one.
+    A loop of 1,000 steps becomes loop number `loop` over, say, 8 parts, and `loop + 1` over 125 steps each. The numbers
+    of later loops increase by one. With `loop` 0, (d0, d1) -> (d0, d1) becomes (d0, d1, d2) -> (d0, d1, d2), and
+    without `is_split` (d0, d1) -> (d1) becomes (d0, d1, d2) -> (d2).
 
     is_split: whether the operand was reshaped, so that the dimension that `loop` indexes became two, [parts, steps],
     one for each of the new loops. The result of the reduction has no such dimension.

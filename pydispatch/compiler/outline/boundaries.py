@@ -154,7 +154,7 @@ def _control_between(producer: Operation, consumer: Operation, between: Operatio
     block = producer.parent
     is_in_loop = _depth(deeper) > 1  # a depth of 1 is a block of the function itself
     if is_in_loop or block is None:
-        return deeper.parent_op()
+        return deeper.parent_op()  # the loop or branch around the deeper one
     return block.last_op  # both are in blocks of the function itself: the end of the producer's block branches
 
 

@@ -200,7 +200,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
 def _without_native_cpu(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
     """Return the target without `cpu = "native"`; other targets unchanged.
 
-    Objects that are stated for it have code for any CPU, which the CPU of this machine also runs.
+    Objects that are stated for the target without this entry have code for any CPU, which this machine also runs.
     """
     config = target.configuration.data
     if config.get("cpu") != StringAttr("native"):

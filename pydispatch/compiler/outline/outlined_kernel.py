@@ -56,7 +56,7 @@ class OutlinedKernel(KernelBody):
         self.kernel = self.block  # body of the kernel
         # Values of the host from which the number of workgroups is computed; `count` appends to them.
         self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
-        self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel, once it is needed
+        self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel; None until it is needed
         self.head: list[Operation] = []  # operations to insert before the body of the kernel
 
     @abstractmethod
@@ -139,6 +139,7 @@ class OutlinedKernel(KernelBody):
         workgroup. Raises CompileError if it reads its workgroup id, or if grid and workload do not fit.
         """
         grid = cast(flow.DispatchRegionOp, self.op).count
+        # From here on, operations are added to the region of the grid.
         self.block = Block(arg_types=[IndexType()] * len(self.workload))
         # A region with an operation of DERIVED_COUNTS leaves the choice of the grid to the compiler.
         if not grid.blocks or any(op.name in DERIVED_COUNTS for op in grid.block.ops):

@@ -244,12 +244,12 @@ def _nested_overlap(a: Sequence[Operation], b: Sequence[Operation], if_unknown: 
 
 def _overlaps(a: Operation, b: Operation, if_unknown: bool) -> bool:
     """Return whether the slices that two operations state overlap. if_unknown: the result if they are not static."""
-    ranges = _ranges(a), _ranges(b)
+    ranges = _ranges(a), _ranges(b)  # for each dimension the range of indices; None if it is not static
     if len(ranges[0]) != len(ranges[1]):  # slices of views of different rank
         return if_unknown
     pairs = list(zip(*ranges, strict=True))
     are_apart = any(x is not None and y is not None and (x.stop <= y.start or y.stop <= x.start) for x, y in pairs)
-    if are_apart:  # in one dimension at least
+    if are_apart:  # the ranges of one dimension are disjoint: no element is in both slices
         return False
     are_static = all(x is not None and y is not None for x, y in pairs)
     return are_static or if_unknown

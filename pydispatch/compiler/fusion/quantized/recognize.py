@@ -278,7 +278,7 @@ class ScalarRecognizer:
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
         if inner is None or inner.scales:
             return None
-        is_stored = inner.signed is None  # else it is widened to an i32 already
+        is_stored = inner.signed is None  # a stored integer; otherwise an earlier operation widened it to i32
         if is_stored:
             return replace(inner, signed=signed)
         return inner if signed else None
