@@ -82,10 +82,10 @@ def bind(
 ) -> inspect.BoundArguments:
     """Bind the arguments of a node to the parameters of its conversion, and return them ready for the call.
 
-    The first parameter is bound to the tracer if it is annotated `Tracer`, else to its builder; `positional` and
-    `keywords` are for the others. Keywords in IGNORED, such as `device`, are dropped if the conversion has no parameter
-    of that name. A `TensorMemory` becomes its current tensor unless the parameter accepts memory.
-    Raise ArgumentError for arguments that do not fit.
+    The first parameter is bound to the tracer if it is annotated `Tracer`, else to its builder. `positional` and
+    `keywords` are bound to the other parameters. Keywords in IGNORED, such as `device`, are dropped if the conversion
+    has no parameter of that name. A `TensorMemory` is replaced by its current tensor unless the parameter accepts
+    memory. Raise ArgumentError for arguments that do not fit.
     """
     signature = _signature(function)
     relevant = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}

@@ -62,9 +62,10 @@ class _Program:
         self.model = model
         self.program = model.program
         self.b = builder
-        self.symbols: dict[str, Size] = {}
+        self.symbols: dict[str, Size] = {}  # symbol of the file, such as s0 -> the dynamic size that it is bound to
         self.tracer = Tracer(builder, CONVERSIONS, VIEWS, SHARING, self.symbols, kernels)
-        self.weights: dict[int, tuple[Tensor, TensorMemory]] = {}
+        self.weights: dict[int, tuple[Tensor, TensorMemory]] = {}  # id(array) -> (weight, its memory)
+        # Weights that outputs update, by their names in the model; and values that nodes write, by names in the graph.
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
         self.written = written_values(self.program.graph, VIEWS)
 
@@ -114,6 +115,7 @@ class _Program:
                 values.append(self.b.constant([], F32))  # no node reads a token
             else:
                 values.append(self._weight(spec))  # a parameter, buffer or constant of the file
+            # The signature and the graph must agree in the name of the input.
             if isinstance(spec.argument, ValueName) and isinstance(argument, ValueName) and spec.argument != argument:
                 raise self.b.fail(
                     f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
@@ -131,7 +133,8 @@ class _Program:
         are added after all symbols are bound: a size may be an expression over symbols of later arguments.
         """
         names = list(self.program.names)
-        if len(names) != len(user_inputs):  # not stated, or an argument is a list of tensors, which have no own names
+        # The file states no names, or an argument is a list, whose tensors have no own names: use names of the graph.
+        if len(names) != len(user_inputs):
             names = [_name(spec) for spec in user_inputs]
 
         # Declare the arguments.
@@ -144,7 +147,7 @@ class _Program:
                 continue
             inputs.append(Input(name, meta.dtype, tuple(self._size(n, name, d) for d, n in enumerate(meta.sizes))))
 
-        # Bind the symbols of their sizes.
+        # Bind the symbols of their sizes. `bounds`: lower bounds in the file, except those that tracing states for all.
         arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
         bounds = {self._name_of(symbol): limits.least for symbol, limits in self.program.ranges.items()
@@ -170,9 +173,9 @@ class _Program:
     def _check_size(self, what: str, declared_size: SizeText, size: Size) -> None:
         """Add a runtime check of an argument's size against its declared size.
 
-        If that is a symbol, such as s0, the size must be that of the symbol, and in its range in the file. If it is a
-        number or an expression, such as 2*s0, the size must equal its value; an expression without a known value is not
-        checked.
+        If the declared size is a symbol, such as s0, the size must equal the value that the symbol is bound to, and be
+        in the symbol's range in the file. If the declared size is a number or an expression, such as 2*s0, the size
+        must equal its value. An expression without a known value is not checked.
 
         Args:
             what: Beginning of the message of the error, such as "argument 'x' has {a} elements along axis 0". At run
@@ -222,26 +225,27 @@ class _Program:
             self.symbols.setdefault(name, size)
 
     def _weight(self, spec: GraphInput) -> Tensor | TensorMemory:
-        """Return the tensor of a parameter, buffer or constant, or its memory if it is a weight, which graphs may
-        write.
+        """Return a parameter, buffer or constant of the file: a tensor if it becomes a constant of the program, or the
+        memory of a weight, which graphs may write.
 
-        A small tensor that no call changes becomes a constant of the program if the file calls it a constant, or if it
-        has no floats, as for a buffer of indices: shapes may then be computed from it at compile time. Others are
-        weights; those that are one array, called tied, share memory. Raise CompileError if the file has another type or
-        shape than the graph.
+        A small tensor that no call changes becomes a constant if the file calls it a constant, or if its elements are
+        no floats, such as a buffer of indices: shapes may then be computed from it at compile time. All others are
+        weights; weights that are one array in the file (tied weights) share a memory. Raise CompileError if the file
+        has another type or shape than the graph.
         """
         array = self._array(spec)
         meta = self.program.graph.tensors.get(_name(spec))
         if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:
             shown = f"{array.dtype}{list(array.array.shape)}"
             raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
+        # The model's outputs update a weight, or nodes of the graph write it in place.
         is_state = spec.target in self.updated or _name(spec) in self.written
         is_constant = not is_state and (spec.kind == "tensor_constant" or not array.dtype.is_float)
         if is_constant and array.array.size <= _MAX_FOLDED_ELEMENTS:
             return self.b.constant(array.array, array.dtype)
         if id(array) not in self.weights:
             tensor = self.b.weight(spec.target, array.array, array.dtype)
-            self.weights[id(array)] = tensor, TensorMemory(tensor)
+            self.weights[id(array)] = tensor, TensorMemory(tensor)  # tied weights are the same StoredArray
         return self.weights[id(array)][1]
 
     def _array(self, spec: GraphInput) -> StoredArray:
@@ -256,8 +260,8 @@ class _Program:
     def _collect_outputs(self, values: list[Any], results: dict[str, Tensor]) -> None:
         """Add the model's outputs that are tensors or numbers to `results`, under names that are not used yet.
 
-        An output that updates a weight is written to the weight instead. None and tokens, which only order side
-        effects, are dropped.
+        An output that updates a weight is written to the weight instead. Outputs that are None, and tokens (values
+        without contents that only order side effects), are dropped.
 
         Args:
             values: Outputs of the main graph.

@@ -85,7 +85,7 @@ class ExportedNode:
         positional: Positional arguments.
         parameters: Parameter name of each positional argument; "" if it is not known.
         keywords: Keyword arguments, by parameter name.
-        results: Names of the results; a tuple of names for a list; a constant or None for a result that has no name.
+        results: Name of each result; a tuple of names for a list of tensors; None or a constant if it has no name.
         name: Name of the node.
         module: Path of the module that contains the call, such as `layer1.0.conv2`; "" if it is not known.
         line: Line of the stack trace with the location in the model's sources, for messages; "" if it is not known.
@@ -106,8 +106,8 @@ class ExportedGraph:
     """Graph of an exported program: its operator calls, inputs and outputs.
 
     Attributes:
-        inputs: Names of its arguments, or constants: no node reads what is passed for those.
-        outputs: Returned values: names of values, tuples of them, or constants.
+        inputs: Names of its arguments. An input may also be a constant: then no node reads the value passed for it.
+        outputs: Returned values: names of values, tuples of names, or constants.
         nodes: Calls of operators, in the order in which they run.
         tensors: Types of values that are tensors, by name.
         numbers: Values that are sizes: a number or an expression of symbols, by the name of the value.
@@ -169,13 +169,14 @@ class ExportedProgram:
 
     Attributes:
         graph: The main graph.
-        inputs: What each input of the graph is, in its order: an argument of the model, a weight, and so on.
-        outputs: What each output of the graph is, in its order.
+        inputs: Kind of each input of the graph, in the graph's order: an argument of the model, a weight, and so on.
+        outputs: Kind of each output of the graph, in the graph's order.
         ranges: Bounds of sizes, by their symbols.
         guards: Conditions on sizes, as code of Python, that the exporter assumed.
         names: Names of the model's arguments; empty if the file does not state them.
         torch_version: Version of PyTorch that exported the model; "unknown" if the file does not state it.
-        size_names: Names that the user gave sizes (`torch.export.Dim`), by their symbols. Files do not state them.
+        size_names: Names that the user gave sizes (`torch.export.Dim`), by their symbols. Empty for a `.pt2` file: it
+            does not have them.
     """
 
     graph: ExportedGraph

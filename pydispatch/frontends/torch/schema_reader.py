@@ -96,7 +96,7 @@ def _node(value: JsonValue, index: int) -> ExportedNode:
     Raise ProgramFault for invalid contents, and for a keyword argument that is passed twice.
     """
     target = value.get("target").text()
-    # The arguments. `parameters` are the names of the positional ones. Errors get the name of the called operator.
+    # Read the arguments, and the parameter names of positional ones. Errors get the name of the called operator.
     try:
         positional: list[Argument] = []
         parameters: list[str] = []
@@ -141,7 +141,7 @@ def _module(metadata: JsonValue) -> str:
     parts = stack.text().rsplit(";", 1)[-1].split(",")
     if len(parts) < 3 or parts[0].startswith("_empty_nn_module_stack"):
         return ""
-    return parts[1].partition("@")[0]  # later calls of the module number n have the path `path@n`
+    return parts[1].partition("@")[0]  # if a module is called again, its path in call number n is `path@n`
 
 
 def _line(metadata: JsonValue) -> str:
@@ -271,7 +271,7 @@ _ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
 
 
 def _read_input(value: JsonValue) -> GraphInput:
-    """Read an input of the main graph from the signature: its kind, its name, and the weight or constant behind it.
+    """Read an input of the main graph from the signature: its kind, its name, and the weight or constant that it is.
 
     Raise ProgramFault for an unsupported kind.
     """
@@ -282,7 +282,7 @@ def _read_input(value: JsonValue) -> GraphInput:
         return GraphInput(kind, ValueName(spec.get("name").text()), value=read_argument(spec.get("value")))
     if kind == "token":
         return GraphInput(kind, _name(spec.get("arg")))
-    if kind in _WEIGHTS:
+    if kind in _WEIGHTS:  # the value of _WEIGHTS is the key of the name in the model
         return GraphInput(kind, _name(spec.get("arg")), spec.get(_WEIGHTS[kind]).text())
     raise value.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
 
@@ -302,7 +302,7 @@ def _read_output(value: JsonValue) -> GraphOutput:
         return GraphOutput("user_output", _name(argument) if kind == "loss_output" else read_argument(argument))
     if kind == "token":
         return GraphOutput(kind, _name(spec.get("arg")))
-    if kind in _MUTATIONS:
+    if kind in _MUTATIONS:  # the third argument is the name of the updated tensor, or of that whose gradient it is
         return GraphOutput(kind, _name(spec.get("arg")), spec.get(_MUTATIONS[kind]).text())
     raise value.fault(f"an output is a '{kind:.80}', which is not supported")
 

@@ -44,7 +44,7 @@ class Tracer:
         self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
         sharing: Mapping[str, Sharing], symbols: dict[str, Size], kernels: Collection[str] = (),
     ) -> None:  # fmt: skip
-        """Create a tracer without any translated graph. For the arguments see the attributes of the class."""
+        """Create a tracer that has emitted nothing yet. The arguments are the attributes of the class."""
         self.b = builder
         self.conversions = conversions
         self.views = views
@@ -88,7 +88,7 @@ class Tracer:
     def _node(self, graph: ExportedGraph, node: ExportedNode, values: dict[str, Any]) -> None:
         """Emit one node, and add its results to `values`, the values of the graph so far by name.
 
-        Faults of the file in this node become a CompileError that names the node.
+        Errors in the node's arguments or results become a CompileError that names the node.
         """
         operator = node.target.removeprefix(_OPS_PREFIX)
         positional = [self._value(argument, values, graph) for argument in node.positional]
@@ -182,9 +182,9 @@ class Tracer:
     ) -> tuple[Any, ...]:
         """Emit a call of a user kernel, and return its results, whose types and sizes are those in the file.
 
-        positional, keywords: arguments of the node. Tensors and numbers are passed to the kernel by their names; None
-        is left out. Raise CompileError for other arguments, and for results that are no tensors or of sizes that the
-        kernel decides.
+        positional, keywords: arguments of the node. Tensors and numbers are passed to the kernel under the names of the
+        parameters; arguments that are None are left out. Raise CompileError for other arguments, and for results that
+        are no tensors or of sizes that the kernel decides.
         """
         # The arguments by the names of the operator's parameters.
         name = _qualified(_without_overload(node.target))
@@ -236,8 +236,9 @@ class Tracer:
         def view(output_index: int, tensor: Tensor) -> TensorView:
             """Return output `output_index` of the operator, `tensor`, as a view.
 
-            Writes to the view change the base by `inverse`. Without it, an access that depends on such a write raises
-            the error of `_ambiguous_alias`.
+            `base`, `conversion`, `inverse` and the arguments are those of the enclosing method. A write to the view
+            changes the base by `inverse`. Without an inverse it is unknown whether PyTorch's result was a view or a
+            copy, so an access whose result depends on that raises the error of `_ambiguous_alias`.
             """
 
             def take(whole: Tensor) -> Tensor:
@@ -245,6 +246,7 @@ class Tracer:
                 outputs = conversion(context, whole, *other_args, **kwargs)
                 return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs
 
+            # put(whole, written) returns the base `whole` with the view's elements replaced by `written`.
             put = None if inverse is None else (
                 lambda whole, written: inverse(context, whole, written, output_index, *other_args, **kwargs)
             )  # fmt: skip
@@ -296,9 +298,9 @@ class Tracer:
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for index, (target, result) in enumerate(zip(node.results, results, strict=False)):
-            if isinstance(result, Saved):  # only a backward pass reads it: None if its shape differs from the file
+            if isinstance(result, Saved):  # only a backward pass reads it; None if its shape is not that in the file
                 result = self._saved(graph, target, result.tensor)
-            # The conversion does not compute this result. It is an error only if another node uses it.
+            # None: the conversion does not compute this result. It is an error only if another node uses it.
             if result is None and isinstance(target, ValueName):
                 values[target.name] = _NotConverted(node.target.removeprefix(_OPS_PREFIX), index)
             elif isinstance(target, tuple):
@@ -320,10 +322,10 @@ class Tracer:
     def _define_name(self, graph: ExportedGraph, name: Argument, result: Any, values: dict[str, Any]) -> None:
         """Add one result to `values` under its name, wrapped in TensorMemory if it is a tensor.
 
-        The TensorMemory lets later nodes write the tensor in place. It gets the strides and the offset in the file as
-        its `layout`. A number, such as a size, is added as it is. Example: for the name `add` and an f32[n, 4], where
-        the file has the shape [s0, 4], `values["add"]` is a TensorMemory whose tensor has the size of s0 as its first
-        size.
+        The TensorMemory lets later nodes write the tensor in place. Its `layout` is the type with strides and offset in
+        the file. A number, such as a size, is added as it is. For example, let the result be an f32[n, 4] of the name
+        `add`, whose shape in the file is [s0, 4]. Then `values["add"]` is a TensorMemory, and the tensor in it has the
+        shape [value of s0, 4].
 
         Raise ArgumentError if the name is bound already or the type contradicts the file.
         """
@@ -342,10 +344,11 @@ class Tracer:
         values[name.name] = result
 
     def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:
-        """Return a tensor whose dynamic sizes are replaced by those that PyTorch has inferred, where these are known.
+        """Return the tensor with its dynamic sizes replaced by the values of the sizes that the file states for them.
 
-        A size of the file that is a single unknown symbol is recorded in `symbols`. `meta` is the tensor's type in the
-        file: in the loop, `here` is a size of the tensor, and `there` that of the file.
+        meta: type of the tensor in the file. If the file states a symbol without a value, such as s3, the tensor's size
+        becomes the value of the symbol in `symbols`. A size whose expression has no value stays as it is. In the loop,
+        `here` is a size of the tensor, and `there` the size of the same axis in the file.
         """
         if is_static(tensor.shape):
             return tensor
@@ -389,7 +392,7 @@ def writes(operator: str) -> bool:
 def written_values(graph: ExportedGraph, views: Collection[str]) -> set[str]:
     """Return the names of the values of a graph that its nodes may write in place, themselves or through views.
 
-    A node with a graph that writes values, such as a loop, may write all of its arguments.
+    A node with an inner graph, such as a loop, may write all of its arguments if the inner graph writes any value.
 
     `views`: names of the operators whose results may be views of their first argument.
     """

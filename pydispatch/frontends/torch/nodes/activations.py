@@ -101,8 +101,8 @@ def _softmax(
 ) -> Tensor:
     """Apply `function`, a variant of softmax, along the axis `dim`.
 
-    dtype: type that elements are converted to first; None for no conversion. `aten._softmax` has `half_to_float` in its
-    place: True stands for f32, False for None.
+    dtype: type that elements are converted to first; None for no conversion. It is a bool if the operator has a
+    parameter `half_to_float` instead, as `aten._softmax`: True converts to f32, False does not convert.
     """
     to = F32 if dtype is True else dtype or self.dtype
     return function(builder, ew.convert(builder, self, to), dim)

@@ -48,8 +48,8 @@ def _pooled(
         output_size: Number of windows along each pooled axis.
         reduce_equal_windows: Function(tensors, axis) -> the tensors reduced along `axis`, which has all elements of a
             window, and no others. The axis remains with size 1.
-        reduce_gathered_windows: Function(tensors, axis, counts) -> the same for an axis whose last elements may be
-            repetitions; the first counts[w] of them [windows, 1] are those of window w.
+        reduce_gathered_windows: Function(tensors, axis, counts) -> the tensors reduced along `axis`, whose last
+            elements may be repetitions: of window w, the first counts[w, 0] elements are reduced. The axis remains.
     """
     pooled = tensors
     for d, out in enumerate(output_size):
@@ -77,7 +77,8 @@ def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     """Return the indices [out, longest window] of the elements of each window of an axis, and their counts [out, 1].
 
     n: size of the axis. out: number of windows. A window that is shorter than the longest one repeats its last index.
-    Window o has the elements from floor(o * n / out) to ceil((o + 1) * n / out), without the end.
+    Window o has the elements from floor(o * n / out) to ceil((o + 1) * n / out), without the end. For n = 5 and out = 3
+    the indices are [[0, 1, 1], [1, 2, 3], [3, 4, 4]] and the counts [[2], [3], [2]].
     """
     if isinstance(n, int) and isinstance(out, int):
         longest: Size = max(-(-(o + 1) * n // out) - o * n // out for o in range(out))
@@ -85,6 +86,7 @@ def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
         longest = n // out + 2  # an upper bound: ceil(n / out) + 1
     size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
     window = shapes.reshape(builder, shapes.iota(builder, [out], axis=0, dtype=I64), [out, 1])
+    # Integer divisions round down; the last index is ceil((o + 1) * n / m) - 1 = floor(((o + 1) * n - 1) / m).
     first = formula(builder, lambda o, n, m: o * n / m, window, size, count)
     last = formula(builder, lambda o, n, m: ((o + 1) * n - 1) / m, window, size, count)
     within = shapes.reshape(builder, shapes.iota(builder, [longest], axis=0, dtype=I64), [1, longest])
@@ -140,7 +142,7 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
     Of `out` windows along an axis of n elements, window o has those from floor(o * n / out) to ceil((o + 1) * n / out),
     without the end. The row-major index of element [2, 1] of spatial axes [4, 5] is 11.
 
-    Of equal elements the first one is chosen, of several NaN the last one.
+    Of equal elements the first one is chosen. A NaN is larger than all numbers; of several NaN the last one is chosen.
     """
     spatial = len(output_size)
     # Running value and index before the first element. Any element replaces them: an equal one has a smaller index.
@@ -167,7 +169,8 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
     positions = shapes.broadcast_to(builder, index, self.shape)
 
-    # Shorter windows repeat their last element, with its index. That changes no maximum, so `counts` are not needed.
+    # Shorter windows repeat their last element and its index. A repeated element changes no maximum, so `counts`, the
+    # numbers of elements without repetitions, are not needed.
     values, positions = _pooled(
         builder,
         [self, positions],
@@ -181,8 +184,8 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
 def _choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
     """Return the larger one of two pairs (value, position): the running one, or that of an element.
 
-    Ties are decided by positions, since elements may be reduced in any order: the first of equal elements is taken,
-    and the last NaN, as in PyTorch.
+    A NaN counts as larger than every number. Ties are decided by positions, since elements may be reduced in any order:
+    the first of equal elements is taken, and the last of several NaN, as in PyTorch.
     """
     best, position, value, element_position = (Element(scalars, x) for x in (*running, *elements))
     takes_element = (value > best) | (value.is_equal(best) & (element_position < position))

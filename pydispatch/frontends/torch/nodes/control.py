@@ -69,10 +69,10 @@ def _scan_rows(
 ) -> tuple[Tensor, ...]:
     """Run `body` for each slice along the first axis of the `scanned` tensors.
 
-    `body` is passed the carried tensors, at first `carried`, then the slices, then `invariants`, which stay the same.
-    It returns the next carried tensors, then other results.
+    A run of `body` is passed the carried tensors, the slices, and `invariants`, in this order. The carried tensors of
+    the first run are `carried`. The run returns the carried tensors of the next run, followed by other results.
 
-    Return the final carried tensors and, stacked along a new first axis, the other results.
+    Return the final carried tensors, then the other results of all runs, stacked along a new first axis.
 
     Raise CompileError if there are no `scanned` tensors, which state the number of runs.
     """

@@ -30,7 +30,9 @@ def gcd(builder: Builder, self: Operand, other: Operand) -> Tensor:
         return reductions.reduce(builder, "or", formula(builder, lambda v: v.is_unequal(0), tensors[1]))
 
     def euclid_step(tensors: list[Tensor]) -> list[Tensor]:
-        """Replace (v, w) by (w, v mod w) where w is not 0; other pairs are finished, and divide by 1 instead."""
+        """Replace (v, w) by (w, v mod w) where w is not 0. Pairs with w = 0 are finished and stay as they are; since
+        every element is computed, they divide by 1 instead of 0.
+        """
         return formulas(
             builder, lambda v, w: (w.is_equal(0).where(v, w), w.is_equal(0).where(w, v % w.is_equal(0).where(1, w))),
             *tensors,

@@ -63,7 +63,7 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = ew.binary(builder, "mul", rows, shapes.expand_dims(builder, per_sample_weights, axes=[1]))
     shape, column = (bags, weight.shape[1]), shapes.expand_dims(builder, counts, axes=[1])
-    # As PyTorch's, the second result is an empty vector for sums of some types without padding.
+    # As in PyTorch, the bags of the indices are returned as an empty vector for sums of some types without padding.
     omits_bags = (
         mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
     )
@@ -93,11 +93,11 @@ def embedding_bag_with_any_padding(
     mode: int = _SUM, sparse: bool = False, per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> tuple[Tensor | Saved, ...]:  # fmt: skip
-    """Return the sum, mean or maximum of the rows in each bag, and what PyTorch saves for gradients, as `embedding_bag`
-    does.
+    """Return the results of `embedding_bag`: the sum, mean or maximum of the rows of `weight` in each bag, and the
+    tensors that PyTorch saves for gradients.
 
-    It differs in `padding_idx` only: here a number below 0 counts from the end of the table, so that -1 is its last
-    row; there it means that no row is padding.
+    Only `padding_idx` differs. In this operator, a number below 0 counts from the end of the table: -1 is the last row.
+    In `embedding_bag`, a number below 0 means that no row is padding.
 
     Raise CompileError for a `padding_idx` below 0 of a table with a dynamic number of rows.
     """
@@ -160,17 +160,17 @@ def embedding_bag_backward(
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the table of `embedding_bag`: each row gets the sum of the gradients of its bags.
 
-    For example, with the bags [4] and [1, 4] of sums, row 4 gets grad[0] + grad[1], row 1 grad[1], and others 0. For
-    means, the gradient of a bag is divided by its number of rows. For maxima, each column of it is added to the row
-    that has the maximum.
+    For example, with sums of the bags [4] and [1, 4], row 4 gets grad[0] + grad[1], row 1 grad[1], and others 0. For
+    means, the gradient of a bag is first divided by the number of its rows. For maxima, each column of the gradient is
+    added to the row that has the maximum of this column.
 
     Args:
         builder: The builder.
         grad: Gradient of the combined rows, [bags, columns].
         indices: Row numbers of all bags, one bag after the other.
         offsets: Begin of each bag in `indices`; an end of the last bag after these is not read.
-        offset2bag: Bag of each index from the forward pass. It is not read but computed again, as is `bag_size`.
-        bag_size: Number of rows of each bag.
+        offset2bag: Bag of each index from the forward pass. Not read: the bags are computed again from `offsets`.
+        bag_size: Number of rows of each bag from the forward pass. Not read: it is counted again.
         maximum_indices: Row number of each maximum from the forward pass, [bags, columns]; only read for _MAX.
         num_weights: Number of rows of the table.
         scale_grad_by_freq: Unsupported unless false.
@@ -197,7 +197,7 @@ def embedding_bag_backward(
         return ew.convert(
             builder, assignment.put_along(builder, table, maximum_indices, updates, axis=0, combine="add"), grad.dtype
         )
-    # Of a sum or a mean, each row of a bag gets the bag's gradient, times its share or its weight.
+    # Gradient of each row of a bag: that of the bag, divided by the number of rows for a mean, times the row's factor.
     share = ew.convert(builder, grad, inner)
     if mode == _MEAN:
         share = formula(builder, lambda g, n: g / n.max(1).to(inner), share, counts)
@@ -237,5 +237,5 @@ def per_sample_weights_backward(
     total = reductions.reduce(
         builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, bag_grads), axes=[1]
     )
-    # The bag of padding is -1, and the gradient of its weight 0.
+    # An index of padding has the bag -1; the gradient of its factor is 0.
     return ew.convert(builder, formula(builder, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)

@@ -16,7 +16,9 @@ def grouped_mm(
     builder: Builder, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return a matrix product in which groups of consecutive rows, columns or summands have own matrices or results.
+    """Return a matrix product whose rows, columns or summands are grouped. A group is a range of consecutive indices.
+
+    Each group of rows or columns is multiplied by a matrix of its own; each group of summands gives its own result.
 
     The ranks of the operands determine what is grouped:
     - Rows: [m, k] by [groups, k, n] is [m, n]. With offs [2, 5], rows 0 and 1 are multiplied by matrix 0, rows 2 to 4

@@ -70,7 +70,10 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
         return index.is_equal(j).where(pivot_row, index.is_equal(pivot).where(row_j, row))
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
-        """Exchange row j with the row that its pivot names, in the permutation [matrices, n] so far."""
+        """Exchange entry j of each permutation with the entry at the pivot of step j.
+
+        tensors: a list of the permutations after the steps before j, [matrices, n].
+        """
         (rows,) = tensors
         # LAPACK's pivots count from 1, the permutation from 0.
         position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [pivot_rows.shape[0], 1])
@@ -111,7 +114,7 @@ def lu_unpack(
     rows = shapes.expand_dims(builder, order, [order.rank - 1])
     index = shapes.reshape(builder, shapes.iota(builder, [m], axis=0, dtype=I64), [m, 1])
     P = ew.convert(builder, ew.compare(builder, "eq", index, rows), LU_data.dtype)  # noqa: N806
-    none = shapes.full(builder, 0, [0], LU_data.dtype)
+    none = shapes.full(builder, 0, [0], LU_data.dtype)  # a result that the caller did not request
     return P if unpack_pivots else none, *(_triangles(builder, LU_data) if unpack_data else (none, none))
 
 
@@ -125,7 +128,7 @@ def linalg_lu(builder: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tenso
 def lu_solve(
     builder: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    """Solve A X = B (or X A = B, if not `left`) for A = P L U. `LU` has L, without its ones, and U.
+    """Solve A X = B (or X A = B, if not `left`) for A = P L U. `LU` has L below the diagonal and U on and above it.
 
     pivots: row exchanges, counted from 1, whose product is P. adjoint: whether to solve with A^H instead of A.
     """
@@ -158,8 +161,8 @@ def lu_solve_legacy(builder: Builder, self: Tensor, LU_data: Tensor, LU_pivots: 
 
 
 def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """Return the LU factors, the pivots and the position of the first zero pivot (see `lu_factor_ex`), as PyTorch saves
-    them for the gradient of a determinant.
+    """Return the LU factors in one matrix, the pivots and the position of the first zero pivot (0 for none), as PyTorch
+    saves them for the gradient of a determinant.
 
     For a contiguous real matrix PyTorch factors the transpose, which has the same determinant: LAPACK's column-major
     order then needs no copy.
@@ -219,8 +222,9 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 
 
 def _solve(builder: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """Solve A X = B (or X A = B, if not `left`). Return X, and the position of the first zero pivot of A, from 1 (0 for
-    none).
+    """Solve A X = B (or X A = B, if not `left`). Return X, and the position of the first zero pivot of A.
+
+    Positions count from 1; 0 is no zero pivot.
 
     B is a vector if it has one axis, and a batch of vectors if it has the shape of A without the last axis. Else it is
     a matrix or a batch of matrices.
@@ -281,7 +285,7 @@ def inv(builder: Builder, A: Tensor) -> Tensor:  # noqa: N803
 def solve_triangular(
     builder: Builder, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    """Solve A X = B, or X A = B if not `left`, for a triangular matrix A, which is `self`.
+    """Solve A X = B, or X A = B if not `left`. The triangular matrix A is `self`.
 
     Only its upper or lower triangle is read, and its diagonal counts as 1 if `unitriangular`.
     """

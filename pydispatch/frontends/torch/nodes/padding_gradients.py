@@ -39,13 +39,15 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
     size: Size = grad.shape[axis] - low - high
     inner = slicing.slice_axis(builder, grad, axis, low, low + size)
     borders = [(0, 0, low), (size - 1, low + size, low + size + high)]  # (border element, its copies from, to)
+    # Skip a border without copies.
     for position, start, limit in (border for border, width in zip(borders, (low, high), strict=True) if width):
         copies = slicing.slice_axis(builder, grad, axis, start, limit)
         total = reductions.reduce(builder, "add", copies, [axis], keep=True)
 
         def add_at_border(g: Element, n: Element, at: Element) -> Element:
-            """Return the gradient g of an element; n, the sum of the copies' gradients, is added if its index is `at`,
-            that of the border element.
+            """Return g, the gradient of an element, plus n if the element is at the index `at`, the border element.
+
+            n: sum of the gradients of the border element's copies.
             """
             return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 

@@ -29,7 +29,7 @@ Sizes = Sequence[Size]
 def _bound(position: Size | None, n: Size, missing: Size) -> Size:
     """Return a bound of a slice of an axis of n elements, counted from the start; it may be out of bounds.
 
-    `missing` is the result for None. A position of 2^62 or more stands for the end: PyTorch exports x[a:] with the end
+    `missing` is the result for None. Any position from 2^62 on stands for the end: PyTorch exports x[a:] with the end
     2^63 - 1.
     """
     if position is None:
@@ -83,7 +83,7 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Tensor:
-    """Return `self` with the elements that `slice_` would return replaced by the elements of `src`."""
+    """Return `self` with self[start:end:step] along the axis `dim` replaced by the elements of `src`."""
     axis, first, _ = _slice_bounds(builder, self, dim, start, end, step)
     return _insert_slice(builder, self, ew.convert(builder, src, self.dtype), axis, first, step)
 
@@ -100,8 +100,8 @@ def _written_by(
     """Return `base` after a write to a view of it: `scatter` replaces the part that the view shows by `new_part`.
 
     scatter: conversion of the view operator's scatter variant, such as `slice_scatter` for `aten.slice`. args, kwargs:
-    arguments of the view operator after the base. With `scatter` bound, this has the signature of `registry.Inverse`;
-    `output_index` is 0, as these views have one output.
+    arguments of the view operator after the base. output_index: always 0, since these operators have one output; the
+    parameter is there because functions that write views back (`registry.Inverse`) are all called in the same way.
     """
     return scatter(builder, base, new_part, *args, **kwargs)
 
@@ -145,7 +145,7 @@ def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) 
 def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
     """Return parts of `split_size` elements along an axis; the last one may be smaller. An axis of size 0 is one part.
 
-    Raise CompileError if their number depends on a dynamic size.
+    Raise CompileError if the number of parts depends on a dynamic size.
     """
     axis = axis_of(builder, dim, self.rank)
     n = self.shape[axis]
@@ -190,8 +190,10 @@ def _write_split(
     conversion: Conversion, builder: Builder, whole: Tensor, written: Tensor, output_index: int, *args: Any,
     **kwargs: Any,
 ) -> Tensor:  # fmt: skip
-    """Return `whole` with part `output_index`, of those into which `conversion` splits it along an axis, replaced by
-    `written`. args, kwargs: arguments of the split after the tensor.
+    """Return `whole` with one of its parts along an axis replaced by `written`.
+
+    conversion: conversion of the operator that splits `whole`. output_index: index of the part among its results. args,
+    kwargs: arguments of the operator after the tensor.
     """
     parts = conversion(builder, whole, *args, **kwargs)
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)  # args[0] is the size or the number of the parts
@@ -205,13 +207,14 @@ def diagonal(builder: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim
     i, j = axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank)
     other_axes = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
+    # A matrix of 3 rows and 4 columns has min(3, 4 - 2) = 2 elements on the diagonal of offset 2.
     count = maximum(0, minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns))
     x = self
-    # Crop to a square: a positive offset skips columns, a negative one rows.
+    # Crop to a square whose main diagonal is this diagonal: a positive offset skips columns, a negative one rows.
     for axis, offset_along in ((i, -offset), (j, offset)):
         start = minimum(max(0, offset_along), self.shape[axis])
         x = slicing.slice_axis(builder, x, axis, start, start + count)
-    # Axes of self -> axes of the result: rows and columns are both indexed by its last axis.
+    # Index of self along each axis, by the indices of the result: along rows and columns it is that of the last axis.
     position = {d: AffineExpr.dimension(n) for n, d in enumerate(other_axes)}
     diagonal_dim = AffineExpr.dimension(len(other_axes))
     source = tuple(position.get(d, diagonal_dim) for d in range(self.rank))
@@ -244,11 +247,11 @@ def diagonal_scatter(
     # Row r has element r - max(0, -offset) of the diagonal; where it has none, the selection below reads no element.
     index = formula(builder, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
     per_row = gathers.take(builder, ew.convert(builder, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
-    # Bring the axes of per_row into their order in `self`, which has the columns in addition. `order` has the axis of
-    # `self` that each axis of per_row is.
+    # Bring the axes of per_row into their order in `self`. order[k]: the axis of `self` that is axis k of per_row;
+    # per_row lacks the columns, axis j.
     order = [d for d in range(self.rank) if d not in (i, j)] + [i]
     per_row = shapes.transpose(builder, per_row, [order.index(d) for d in range(self.rank) if d != j])
-    # Broadcast the new element of a row over its columns, and select it in the column of the diagonal.
+    # Broadcast the new element w of a row over its columns, and select it where column - row is `offset`.
     return formula(
         builder, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).where(w, v),
         self, shapes.expand_dims(builder, per_row, [j]),
@@ -285,6 +288,7 @@ def unfold(builder: Builder, self: Tensor, dimension: int, size: int, step: int)
     axis = axis_of(builder, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1
+    # Indices of self by those of the result: along `axis`, index of the window * step + index in the window.
     exprs: list[Any] = [AffineExpr.dimension(d) for d in range(self.rank)]
     exprs[axis] = AffineExpr.dimension(axis) * step + AffineExpr.dimension(self.rank)
     return shapes.rearranged(builder, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))

@@ -224,16 +224,19 @@ def floor_divide(builder: Builder, self: Operand, other: Operand) -> Tensor:
 
 
 def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
-    """Return the floor of the exact quotient e / n, as PyTorch computes it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10,
-    and an infinite e gives NaN.
+    """Return the floor of the exact quotient e / n, as PyTorch computes it; an infinite e gives NaN.
+
+    The quotient is not rounded before the floor: 1 // 0.1 is 9, because the float 0.1 is a little more than 1/10,
+    although 1 / 0.1 rounds to 10.
     """
     # The remainder is exact and has the sign of e, so e - remainder is a multiple of n but for rounding errors.
     remainder = e % n
+    # (e - remainder) / n is the quotient rounded toward zero: one less is the floor of a negative quotient.
     needs_decrement = remainder.is_unequal(0.0) & ((remainder < 0.0) ^ (n < 0.0))
     quotient = (e - remainder) / n
     quotient = needs_decrement.where(quotient - 1.0, quotient)
     floor = quotient.unary("floor")
-    rounded = (quotient - floor > 0.5).where(floor + 1.0, floor)
+    rounded = (quotient - floor > 0.5).where(floor + 1.0, floor)  # the nearest integer, against rounding errors
     # A zero has the sign of e / n; division by zero gives an infinity or NaN.
     signed = quotient.is_equal(0.0).where(rounded.const(0.0).binary("copysign", e / n), rounded)
     return n.is_equal(0.0).where(e / n, signed)
@@ -249,7 +252,7 @@ def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
 @converts("aten.pow")
 def pow_(builder: Builder, self: Operand, exponent: Operand) -> Tensor:
     """Return self to the power `exponent`; some constant exponents become products, roots or quotients."""
-    # The promoted type of bool and int is i64; `_simple_power` takes no bools.
+    # The result type of a bool and an int is i64. Convert bools to it, since `_simple_power` rejects bools.
     if isinstance(self, Tensor) and self.dtype.is_bool and type(exponent) is int:
         self = ew.convert(builder, self, I64)
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
@@ -263,13 +266,15 @@ def pow_(builder: Builder, self: Operand, exponent: Operand) -> Tensor:
 
 
 def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None:
-    """Return a power that is computed by products, a root or a reciprocal, as PyTorch does; None for other
-    exponents.
+    """Return x to the power `exponent`, computed by products, a root or a reciprocal, as PyTorch does.
+
+    Return None if the exponent, or the type of x, needs the general power function.
     """
     power = {0.5: lambda e: e.unary("sqrt"), -0.5: lambda e: e.unary("rsqrt"), 2: lambda e: e * e,
              3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
     least_category = Category.FLOAT if isinstance(exponent, float) else Category.INTEGER
-    if exponent == 1 and category(x.dtype) >= least_category:  # the power of lower categories has another type
+    # x itself is the result only if it has the type of the result: an integer to the power 1.0 is a float.
+    if exponent == 1 and category(x.dtype) >= least_category:
         return x
     if power is None or x.dtype.is_complex or x.dtype.is_bool:
         return None

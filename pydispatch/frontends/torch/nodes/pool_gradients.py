@@ -39,7 +39,8 @@ def _avg_pool(
 ) -> Tensor:  # fmt: skip
     """Return the gradient of average pooling: distribute the gradient of each window evenly over its elements.
 
-    For the arguments that determine the divisor, see `divisor_of_windows`.
+    The gradient is divided by `divisor_override`; if that is None, by the number of the window's elements, of which
+    those in the padding count only with `count_include_pad`.
     """
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation=(1,), ceil=ceil_mode)
     inner = normalization.wide(self.dtype)
@@ -66,8 +67,9 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
     grad: gradient of the means of the windows.
 
     Window o of `out` windows has the elements from floor(o * size / out) to ceil((o + 1) * size / out), exclusive.
-    Where all windows have one size, each mean shares its gradient evenly among the elements of its window. Otherwise
-    windows may overlap, and the gradient is multiplied by the matrix of weights.
+    If all windows have one size, the gradient of each mean is divided evenly among the elements of its window.
+    Otherwise windows may overlap, and the gradient is multiplied by a matrix of weights: 1 / size of the window for the
+    elements in a window, else 0.
     """
     out = grad.shape[axis]
     if out == size:
@@ -78,7 +80,8 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
         share = formula(builder, lambda g, n: g / n, grad, reductions.size_as(builder, window_size, grad.dtype))
         gradient = shapes.broadcast_to(builder, shapes.expand_dims(builder, share, [axis + 1]), shape)
         return shapes.reshape(builder, gradient, [*grad.shape[:axis], size, *grad.shape[axis + 1 :]])
-    # The weights are [size, out]. The product over the windows has the elements as its last axis, which is moved back.
+    # Multiply by the weights [size, out] and sum over the windows. The elements are then the last axis of the product:
+    # move it back to `axis`.
     gradient = products.dot_general(
         builder, grad, _adaptive_mean_weights(builder, size, out, grad.dtype), batch=[], contracted=[(axis, 1)]
     )
@@ -95,9 +98,9 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
     column = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
-        """Return the weight of element i of n in one of m windows: 1 / size of the window if it is inside, else 0.
+        """Return the weight of element i of n in one of m windows: 1 / size of the window if i is inside, else 0.
 
-        The window is the position along axis 1 of the table [n, m].
+        This is called for each entry of a table [n, m]; the index of the window is the entry's position along axis 1.
         """
         window = i.position(axis=1, dtype=I64)
         # floor(window * n / m), and ceil((window + 1) * n / m), which is exclusive; divisions of integers round down.

@@ -66,7 +66,8 @@ def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
 def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     """Emit a step of an LSTM. The gates are in the order input, forget, cell, output.
 
-    x: product of the input by its weights, plus the bias, [batch, 4 * hidden]. state: [h, c], output and cell state.
+    x: product of the input by its weights, plus the bias, [batch, 4 * hidden]. state: [h, c], output and cell state of
+    the previous step. Return the next [h, c].
     """
 
     def next_output_and_cell(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
@@ -90,10 +91,10 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
     def next_hidden(
         r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element
     ) -> list[Element]:
-        """Return the new state of one element: (1 - update) * new + update * h.
+        """Return the new state of one element: (1 - update) * new + update * h, for the old state h.
 
-        r, z, n: what the input contributes to the reset gate, to the update gate and to the candidate. hr, hz, hn: what
-        the old state h contributes to them; the reset gate scales hn.
+        r, z, n: products of the input for the reset gate, the update gate and the candidate `new`. hr, hz, hn: products
+        of the old state for the same three; the reset gate scales hn.
         """
         new = (n + (r + hr).unary("logistic") * hn).unary("tanh")
         update = (z + hz).unary("logistic")
@@ -175,7 +176,7 @@ def _network(
     elif batch_first:
         x = shapes.transpose(builder, x, [1, 0, 2])
 
-    # The output of a layer is the input of the next one.
+    # Run the layers. `final_states` has the list of final states of each layer and direction.
     final_states: list[list[Tensor]] = []
     for layer in range(num_layers):
         outputs = []
@@ -210,9 +211,10 @@ def lstm(
     builder: Builder, input: Tensor, hx: Tensors, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Run an LSTM. Return the outputs, the final hidden states and the final cell states; see `_network`.
+    """Run an LSTM. Return the outputs of all steps, the final hidden states and the final cell states.
 
-    hx: the initial hidden states and cell states.
+    hx: the initial hidden states and cell states. params: weights of each layer and direction: inputs, hidden, the two
+    biases if `has_biases`, and optionally the projection.
     """
     _check_no_dropout(builder, dropout, train)
     return _network(builder, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
@@ -251,7 +253,8 @@ def lstm_cell(
     """Return the output and the cell state after one step of an LSTM.
 
     input: [batch, inputs]. hx: the previous output and cell state, [batch, hidden] each. w_ih, b_ih: weights
-    [4 * hidden, inputs] and bias of the input. w_hh, b_hh: weights [4 * hidden, hidden] and bias of the output.
+    [4 * hidden, inputs] and bias for the input. w_hh, b_hh: weights [4 * hidden, hidden] and bias for the previous
+    output.
     """
     w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
     gate_inputs = linear(builder, input, w_ih, b_ih)  # `_lstm_cell` does not read the input weights of w

@@ -50,8 +50,8 @@ class Interpolation:
     Attributes:
         position: position(o, step, corners) returns the source position, a fraction, of element o of the result. step:
             distance of the source positions of neighbours. corners: whether the corner elements are aligned.
-        taps: Pairs for the source elements that contribute: the offset from the element before that position, and the
-            function from the distance between these two to the weight.
+        taps: Pairs (offset, weight), one for each source element that contributes to a new element at the position p:
+            the source element is floor(p) + offset, and its weight is weight(p - floor(p)).
     """
 
     position: Callable[[Real, Real, bool], Real]
@@ -64,7 +64,10 @@ class Interpolation:
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
         """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
-        sizes. The arguments are those of `dynamic_taps`.
+        sizes.
+
+        n, out: old and new size. scale: factor that the call states; None for out / n. corners: whether the centers of
+        the corner elements of the old and the new image coincide. dtype: type of positions and weights.
         """
         real = dtype.numpy.type
         positions = self.position(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
@@ -190,14 +193,14 @@ class Antialiased:
         n, out: old and new size. scale: factor that the call states instead of out / n, or None. corners: whether the
         centers of the corner elements coincide. `dtype` has no effect: weights are f64.
         """
-        step = _step(n, out, scale, corners)
+        step = _step(n, out, scale, corners)  # distance, in source elements, of adjacent new elements
         width = max(step, 1.0)  # the kernel's unit, in source elements
         # Center of each new element. In these coordinates, source element i is from i to i + 1, with its center at
         # i + 0.5: hence the 0.5 in the following formulas.
         middle = (np.arange(out) + 0.5) * step
         first = np.maximum((middle - self.reach * width + 0.5).astype(np.int64), 0)
         limit = np.minimum((middle + self.reach * width + 0.5).astype(np.int64), n)  # exclusive
-        # Each new element has as many taps as the one with the most: further ones have the weight 0.
+        # Taps are padded to the longest list of a new element: indices from `limit` on have the weight 0.
         indices = first[:, None] + np.arange(max(1, (limit - first).max(initial=1)))
         weights = self.kernel((indices - middle[:, None] + 0.5) / width) * (indices < limit[:, None])
         return np.minimum(indices, n - 1), weights / weights.sum(1, keepdims=True)
@@ -224,8 +227,9 @@ of PyTorch's kernels ignore the caller's scale: the forward kernel of 2-D images
 
 
 def repetitions(n: Size, out: Size, scale: float | None, how: Method, ignoring_scale: Collection[int]) -> int | None:
-    """Return how often nearest-neighbour resizing to `out` elements repeats each of n elements; None if it is no plain
-    repetition.
+    """Return how often each of n elements is repeated when nearest-neighbour resizing makes them `out` elements.
+
+    Return None for other methods, and if the elements are not all repeated equally often.
 
     The caller may pass a scale other than out / n, such as 3.2 for 3 elements that become 9. The source positions then
     differ from those of a repetition, except for the counts `ignoring_scale`, for which PyTorch ignores the scale.
@@ -282,9 +286,10 @@ def _resize_axes(
     builder: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], align_corners: bool,
     how: Method,
 ) -> Tensor:  # fmt: skip
-    """Resize the last axes, one after the other, to the sizes `output_size`; the scales determine those if it is None.
+    """Resize the last len(scales) axes, one after the other, to the sizes `output_size`.
 
-    scales: factor of each of these axes; None for one that the sizes determine.
+    scales: factor of each of these axes; None for the ratio of its sizes. If `output_size` is None, a new size is the
+    old size times the factor.
 
     Raise CompileError for an interpolation of integers.
     """
@@ -344,19 +349,19 @@ def _overload_with_numbers(spatial_axes: int, method: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis.
 
     An example is `aten.upsample_bilinear2d(self, output_size, align_corners, scales_h, scales_w)`. A call states all
-    scales or none; the ratio of the sizes takes the place of None. Operators that copy single elements
+    scales, or None for all; then the ratio of the sizes is the scale. Operators that copy single elements
     (`method.is_nearest`) have no parameter `align_corners`.
     """
 
     def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        """Resize the last `spatial_axes` axes by copies of nearest elements; `scales` has a factor for each axis."""
+        """Resize the last `spatial_axes` axes to `output_size` by copies of nearest elements; `scales` are factors."""
         stated = _scales(builder, scales, spatial_axes)
         return _resize_axes(builder, self, output_size, stated, align_corners=False, how=method)
 
     def interpolated(
         builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
     ) -> Tensor:
-        """Resize the last `spatial_axes` axes by interpolation, to sizes; `scales` has a factor for each axis."""
+        """Resize the last `spatial_axes` axes to `output_size` by interpolation; `scales` are factors."""
         return _resize_axes(
             builder, self, output_size, _scales(builder, scales, spatial_axes), align_corners, how=method
         )
@@ -374,7 +379,7 @@ UPSAMPLE: dict[str, tuple[int, Method]] = {
     "_upsample_bilinear2d_aa": (2, Antialiased(_triangle, 1)),
     "_upsample_bicubic2d_aa": (2, Antialiased(_cubic_kernel, 2)),
 }
-"""Resizing operators -> the number of axes that they resize, and the method."""
+"""Resizing operator -> (number of axes that it resizes, method); `_aa` is with antialiasing."""
 
 register({
     **{f"aten.{name}.vec": _overload_with_list(*how) for name, how in UPSAMPLE.items()},

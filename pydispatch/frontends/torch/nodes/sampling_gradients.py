@@ -33,8 +33,9 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     ) -> Tensor:
         """Return the gradient of the image before resizing, axis by axis.
 
-        input_size: all sizes of the image. corners: `align_corners`. scales: factor of each resized axis if the call
-        states it; None for the ratio of the sizes. Missing ones at the end are None.
+        The last `spatial` axes are resized, by the method `how` of the enclosing function. input_size: all sizes of the
+        image. corners: whether the centers of corner elements coincide (`align_corners`). scales: factor of each
+        resized axis; None, or no entry, for the ratio of the sizes.
         """
         # Sums of floats smaller than f32 are computed in f32.
         gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
@@ -85,7 +86,7 @@ def _axis_gradient(
         how: The method.
     """
     out = grad.shape[axis]
-    # For these counts PyTorch repeats elements whatever `scale` is.
+    # Each element was only repeated. For the counts SCALE_IGNORING_COUNTS PyTorch repeats it whatever `scale` is.
     if (repeats := repetitions(n, out, scale, how, ignoring_scale=SCALE_IGNORING_COUNTS)) is not None:
         split = shapes.reshape(builder, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
         return reductions.reduce(builder, "add", split, [axis + 1])
@@ -112,8 +113,8 @@ def grid_sampler_backward(
     builder: Builder, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
     align_corners: bool, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of the image and of the grid. `output_mask` has a bool for each; None replaces one that it
-    does not request. The modes are those of `sampler_of`.
+    """Return the gradients of the image `input` and of the grid. `output_mask` has a bool for both: whether it is
+    requested; otherwise it is None. The modes are PyTorch's numbers of the interpolation and of the padding.
     """
     how = sampler_of(builder, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)

@@ -43,7 +43,8 @@ class _Layout(NamedTuple):
 def _layout(tracer: Tracer, memory: TensorMemory) -> _Layout:
     """Return the strides and the offset of a tensor in its storage, as expressions over the sizes of a call.
 
-    Raise CompileError if the file states one that is no such expression.
+    Raise CompileError for a stride or offset in the file that is no such expression. Without a `layout` from the file
+    the tensor is row-major.
     """
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
@@ -72,8 +73,10 @@ def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
 def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
     """Return the elements of the storage of a tensor as a vector, in the order in which PyTorch stores them.
 
-    For a view, that is the storage of the tensor whose elements it shares, `memory.whole`. For example, a tensor [2, 3]
-    with the strides (1, 2) is stored column by column: the vector has its transpose's 6 elements in row-major order.
+    The storage of a view is that of its base, `memory.whole`; for other tensors `memory.whole` is `memory`. For
+    example, a tensor [2, 3] with the strides (1, 2) is stored column by column: the vector has the 6 elements of its
+    transpose in row-major order.
+
     Raise CompileError if the storage has gaps, whose elements the program does not have.
 
     Returns:
@@ -132,9 +135,10 @@ def _start_index(
         raise tracer.b.fail(
             f"as_strided of {memory.tensor} reads the elements {first} to {last} of a memory of {flat.shape[0]}", _HINT
         )
+    # Check first >= 0 by min(first, 0) == 0.
     if isinstance(first, Expr):
         tracer.b.require_equal(minimum(first, 0), 0, "as_strided reads element {a}; the first one of its memory is {b}")
-    # Check last <= memory_end.
+    # Check last <= memory_end by max(last, memory_end) == memory_end.
     tracer.b.require_equal(
         maximum(last, memory_end), memory_end, "as_strided reads element {a}; the last one of its memory is {b}"
     )
@@ -154,7 +158,7 @@ def as_strided(
     first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
     shape: Shape = tuple(size)
     static_terms = [n for n in (first, *stride) if not isinstance(n, Expr)]
-    if len(static_terms) == len(shape) + 1:  # all are numbers, so that an affine map has the positions
+    if len(static_terms) == len(shape) + 1:  # all are numbers, so the positions are an affine map of the indices
         position = AffineExpr.constant(static_terms[0])
         for d, step in enumerate(static_terms[1:]):
             position = position + AffineExpr.dimension(d) * step
@@ -162,10 +166,10 @@ def as_strided(
     factors = [tracer.b.index(n) for n in (first, *stride)]  # the first position, then the stride of each axis
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position of an element in the vector: the first position plus the sum of index * stride.
+        """Emit the position in the storage vector of an element of the result: first position + sum of index * stride.
 
-        It is called once, in the body of an operation that runs for each element of the result; `coords` emits the
-        arithmetic.
+        This function is called once, for the body of an operation that runs for each element of the result. `factors`
+        has the first position, then the stride of each axis.
         """
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
@@ -195,6 +199,7 @@ def as_strided_scatter(
     updated = assignment.put_rows(
         builder, flat, [shapes.reshape(builder, positions, [count])], shapes.reshape(builder, written, [count])
     )
+    # Undo the order of the axes by strides.
     ordered = shapes.reshape(builder, updated, [whole.tensor.shape[d] for d in order])
     return shapes.transpose(builder, ordered, [order.index(d) for d in range(len(order))])
 
