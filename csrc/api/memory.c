@@ -37,10 +37,12 @@ static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* di
     if (dims[i] > 1) {  // the stride of an axis of size 1 is never used
       out->is_dense &= stride == dense;
       fits &= !__builtin_mul_overflow(stride, dims[i] - 1, &reach);
+      // An axis with a negative stride reaches below the first element.
       fits &= !__builtin_add_overflow(stride < 0 ? below : above, reach, stride < 0 ? &below : &above);
     }
     fits &= !__builtin_mul_overflow(dense, dims[i], &dense);
   }
+  // The extent is above - below + element bytes.
   fits &= !__builtin_sub_overflow(above, below, &reach) && !__builtin_add_overflow(reach, element, &reach);
   if (!fits) return refuse_layout("the strides and sizes take more than 2^63 bytes");
   out->lowest = out->first + below;
@@ -49,13 +51,14 @@ static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* di
 }
 
 // Returns whether no two elements have an address in common: each stride, by rising length, is at least as long as all
-// that the shorter ones span. False for some distinct layouts that are less simple. |element|: bytes of an element.
+// that the shorter ones span. Example for elements of 4 bytes: strides of 4 and 40 bytes are distinct for sizes 10 and
+// 3, as 40 >= 4 + 4 * 9. False also for some distinct layouts that are less simple. |element|: bytes of an element.
 static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
   int64_t strides[PYD_PROGRAM_MAX_RANK], sizes[PYD_PROGRAM_MAX_RANK];
   int64_t reached = element;  // bytes that the axes with shorter strides span
   uint32_t count = 0;
   for (uint32_t i = 0; i < memory->rank; ++i) {
-    if (memory->dims[i] < 2) continue;
+    if (memory->dims[i] < 2) continue;  // its stride is never used
     int64_t stride = memory->strides[i] < 0 ? -memory->strides[i] : memory->strides[i];
     uint32_t at = count++;  // insertion sort
     for (; at && strides[at - 1] > stride; --at) strides[at] = strides[at - 1], sizes[at] = sizes[at - 1];

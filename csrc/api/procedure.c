@@ -50,7 +50,7 @@ static pyd_status_t copy_results(pyd_api_call_t* call) {
     if (!buffer->is_tensor || !pyd_api_procedure_result(call, i, &value)) continue;
     pyd_status_t status = pyd_api_call_make_result(call, i, value.bytes);
     if (!pyd_ok(status)) return status;
-    if (!buffer->is_bound && !buffer->own) continue;
+    if (!buffer->is_bound && !buffer->own) continue;  // the result stays in |last|
     if (buffer->memory) {
       status = pyd_api_memory_check(buffer->memory, "call_run", "result", i, fn->results[i], value.dims);
       if (!pyd_ok(status)) return status;

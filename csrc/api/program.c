@@ -77,7 +77,8 @@ static void copy_functions(pyd_carve_t* block, const pyd_program_t* program, boo
   }
 }
 
-// |state|: of the program's procedures; NULL if it has none. |owner| keeps |program| and |state| alive.
+// Creates the handle of a loaded program, with the descriptions of its public functions. |state|: the globals of its
+// procedures; NULL if it has none. |owner| keeps |program| and |state| alive, and is dropped with the handle.
 pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
                                   pyd_api_owner_t owner, pyd_api_program_t** out_program) {
   *out_program = NULL;

@@ -140,19 +140,23 @@ static pyd_status_t find_relocations(pyd_elf_view_t* view, const tags_t* tags) {
   }
   pyd_status_t st =
       find_table(view, "DT_RELA", tags->rela, tags->relasz, tags->relaent, PYD_ELF_RELA_SIZE, &view->rela);
-  if (pyd_ok(st)) st = find_table(view, "DT_JMPREL", tags->jmprel, tags->pltrelsz, 0, PYD_ELF_RELA_SIZE, &view->plt);
-  if (pyd_ok(st)) st = find_table(view, "DT_RELR", tags->relr, tags->relrsz, tags->relrent, 8, &view->relr);
+  if (pyd_ok(st))
+    st = find_table(view, "DT_JMPREL", tags->jmprel, tags->pltrelsz, /* entry */ 0, PYD_ELF_RELA_SIZE, &view->plt);
+  if (pyd_ok(st))
+    st = find_table(view, "DT_RELR", tags->relr, tags->relrsz, tags->relrent, /* record */ 8, &view->relr);
   return st;
 }
 
-// Checks that the function of tag |name| is in executable bytes of the file. |vaddr| is 0 if there is none.
+// Returns |vaddr|, the address of the function of tag |name|, in |*out_vaddr|, after checking that it is in executable
+// bytes of the file. 0: the file has no such function.
 static pyd_status_t find_function(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t* out_vaddr) {
   *out_vaddr = vaddr;
   if (vaddr == 0 || pyd_elf_view_is_code(view, vaddr)) return PYD_STATUS_OK;
   return PYD_ELF_CORRUPT("%s 0x%" PRIx64 " lies in no executable segment's bytes", name, vaddr);
 }
 
-// Checks that an array of 64-bit function addresses, |size| bytes at |vaddr|, is in a segment.
+// Returns an array of 64-bit function addresses, |size| bytes at |vaddr|, as |*out_range|, after checking that it is in
+// a segment. |name|: its tag, for messages.
 static pyd_status_t find_array(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size,
                                pyd_elf_range_t* out_range) {
   *out_range = (pyd_elf_range_t){vaddr, size};

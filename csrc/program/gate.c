@@ -18,7 +18,8 @@ void pyd_gate_destroy(pyd_gate_t* gate) {
   pthread_mutex_destroy(&gate->mutex);
 }
 
-// Forks lock the same mutex.
+// Between these two calls no fork happens, as forks lock the same mutex: the child sees a change of the data that the
+// gate guards as a whole, or not at all.
 void pyd_gate_change_begin(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex); }
 void pyd_gate_change_end(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
 
@@ -26,7 +27,8 @@ void pyd_gate_fork_prepare(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex);
 void pyd_gate_fork_done(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
 // Restores the gate in the child of a fork, where only the forking thread exists.
 void pyd_gate_fork_child(pyd_gate_t* gate) {
-  // All threads but the forking one are gone. It is the holder only when a kernel of its call forks, and then stays so.
+  // All threads but the forking one are gone. If that is the holder, as a kernel of its call forks, it stays the
+  // holder.
   pthread_cond_init(&gate->is_open, NULL);
   if (gate->is_taken && !pthread_equal(gate->holder, pthread_self())) gate->is_taken = false;
   pthread_mutex_unlock(&gate->mutex);

@@ -45,7 +45,7 @@ typedef struct pyd_arg_slot_s {
   uint32_t buffer;     // tensor: its buffer, or NONE if no command uses it; scalar: NONE
   uint32_t first_dim;  // tensor: index of its first size in the caller's array of the sizes of all tensors
   uint32_t scalar;     // scalar: index into the caller's array of scalars
-  bool keyed;          // scalar: it is part of a plan's key
+  bool keyed;          // scalar: it is part of a plan's key, the values for which the plan is specialized
   bool is_read;        // scalar: an instruction reads it
 } pyd_arg_slot_t;
 
@@ -119,7 +119,7 @@ typedef struct pyd_executable_link_s {
   const pyd_environment_t* environment;  // of |executable|, passed to its kernels; NULL without an executable
   uint32_t variant;                      // index of the chosen variant
   uint32_t alignment;                    // bytes, required of its bindings; 0 until linked
-  bool is_embedded;                      // see base/embedded_library.h
+  bool is_embedded;                      // its kernels have the calling convention of embedded code
 } pyd_executable_link_t;
 
 // The result of a query, a property of the device that the program asks for.
@@ -180,7 +180,7 @@ typedef struct pyd_procedure_s {
   uint32_t slot_count, step_count, pool_count;
   // Maxima over all steps, which size the scratch arrays of a frame.
   uint32_t max_moves, max_dims, max_scalars, max_regs, max_args, max_results;
-  bool has_stores;
+  bool has_stores;     // it stores to globals
   bool loads_mutable;  // it loads mutable globals; without stores, its calls take a snapshot at their beginning
 } pyd_procedure_t;
 
@@ -190,7 +190,7 @@ typedef struct pyd_global_s {
   pyd_program_value_t type;  // dims: static sizes, or -1
   uint32_t constant;         // tensor: the constant that is its initial value, or NONE: it has none
   uint64_t value;            // scalar: its initial value, as a register holds it
-  bool is_mutable;
+  bool is_mutable;           // procedures may store to it
 } pyd_global_t;
 
 // A decoded and verified program. Arrays are indexed by the number of their entry, unless stated otherwise.
@@ -221,8 +221,8 @@ struct pyd_program_s {
   const uint32_t* initializers;  // numbers of procedures that run in this order when the program is loaded
   pyd_program_check_t* checks;
   pyd_program_parameter_t* parameters;
-  bool has_contracts;
-  uint64_t fp_mode;  // floating-point mode in which scalar instructions are computed, whatever the caller's mode is
+  bool has_contracts;  // an export has a contract
+  uint64_t fp_mode;    // floating-point mode in which scalar instructions are computed, whatever the caller's mode is
   pyd_chain_options_t chains;
   pyd_allocator_t allocator;          // of plans and calls
   pyd_runner_t runner;                // runs calls; `run` is NULL: this process runs them

@@ -119,7 +119,7 @@ typedef struct pyd_placement_s {
 
 // A pool thread, or an entry of the pool for a donated thread, a thread of the embedder that works for the scheduler.
 typedef struct pyd_sched_thread_s {
-  alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: parked
+  alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: the thread is parked
   struct pyd_sched_s* sched;
   uint32_t worker;  // its number: entry i is worker i + 1, the last entry is worker 0
   pyd_thread_t thread;
@@ -335,7 +335,8 @@ void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64
 void pyd_sched_trace_idle(pyd_sched_thread_t* self);
 // Records the worker number of a thread that leaves the pool, as it may have exited when the trace ends.
 void pyd_sched_trace_exit(const pyd_sched_thread_t* self);
-// pyd_permit_take, with a trace event of the time that the thread waited.
+// Acquires a compute permit for a pool thread, as pyd_permit_take(), and records a trace event if the thread waited.
+// |is_for_tasks|: the thread is going to run a task of |sched|, so that a more urgent task may raise its priority.
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt);
 
 // affinity.c: reads the CPUs of the machine, and with |has_affinity| assigns one to each worker. Returns false when out

@@ -7,7 +7,8 @@
 
 // Registers |function| for the symbol |prefix| + |name|. |slot|: the function of the API that was called, for messages.
 // |priority|: of several providers of a symbol, the one with the highest is queried first. |release| is called with
-// |owner| when the provider is gone; may be NULL. |*out_id| removes it again, 0 after a failure; may be NULL.
+// |owner| when the provider is gone; may be NULL. |*out_id|: the number by which the provider can be removed, 0 after a
+// failure; |out_id| may be NULL.
 static pyd_status_t add_function(const char* slot, const char* prefix, pyd_api_device_t* device, const char* name,
                                  pyd_plugin_fn_t function, void* context, int32_t priority,
                                  void (*release)(void* owner), void* owner, uint64_t* out_id) {

@@ -42,7 +42,7 @@ static pyd_status_t make_device(const pyd_sched_options_t* threads, const pyd_al
 // and "local-sync" has 1. Returns false for other names.
 static bool read_name(const char* name, uint32_t* out_workers) {
   static const char kCount[] = "cpu?workers=";
-  *out_workers = strcmp(name, "local-sync") == 0;
+  *out_workers = strcmp(name, "local-sync") == 0;  // 1 for this name, 0 for all others
   if (*out_workers || strcmp(name, "cpu") == 0) return true;
   if (strncmp(name, kCount, sizeof(kCount) - 1) != 0) return false;
   const char* digit = name + sizeof(kCount) - 1;
@@ -132,8 +132,8 @@ void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
   memcpy(out_table, &table, table.size);
 }
 
-// For programs that were built before the caller stated the size of its table. Fills the table up to call_run_timed,
-// where the oldest of them end.
+// Fills the table of a program that was built when pyd_standalone_fill() had no size: up to call_run_timed, the last
+// member of the oldest version of the table.
 #undef pyd_standalone_fill
 #if defined(PYD_BUILD_LIBRARY)
 __attribute__((visibility("default")))

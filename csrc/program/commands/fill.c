@@ -43,8 +43,8 @@ static void name_operand(const pyd_plan_t* plan, const pyd_plan_command_t* comma
   snprintf(text, size, "command %u (fill)", command->number);
 }
 
-// Adds the slot, and splits the fill into pieces that workers can share. The range must hold whole patterns at
-// multiples of their size.
+// Plans a fill: its slot, its pattern, and the number of pieces that workers can share. Offset and length of the range
+// must be multiples of the bytes of the pattern.
 static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
   pyd_status_t status =
       pyd_plan_add_slot(plan, command, record[BUFFER], record[OFFSET], record[LENGTH], name_operand, /* operand */ 0);
@@ -68,7 +68,7 @@ static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, con
 // Writes a readable description of a fill. Implements pyd_command_type_t.describe.
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
-  uint64_t mask = UINT64_MAX >> (64 - 8 * command->pattern_bytes);
+  uint64_t mask = UINT64_MAX >> (64 - 8 * command->pattern_bytes);  // the bits of the pattern
   char target[96];
   pyd_plan_name_buffer(plan->fn, slot->buffer, target, sizeof(target));
   snprintf(text, size, "fill %llu bytes at %llu of %s with 0x%0*llX", (ull_t)command->length, (ull_t)slot->offset,
@@ -78,6 +78,7 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
 // Fills |length| bytes with the lower |pattern_bytes| (1, 2, 4 or 8) bytes of |pattern|, as 8-byte stores, or as memset
 // if all its bytes are equal.
 static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pattern_bytes) {
+  // Repeats the pattern in all 8 bytes of the word.
   switch (pattern_bytes) {
     case 1: pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101); break;
     case 2: pattern = (pattern & 0xFFFF) * UINT64_C(0x0001000100010001); break;
@@ -90,6 +91,7 @@ static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pa
   }
   uint64_t at = 0;
   for (; length - at >= sizeof(pattern); at += sizeof(pattern)) memcpy(target + at, &pattern, sizeof(pattern));
+  // The last bytes are whole patterns, as the length is a multiple of |pattern_bytes|.
   if (length != at) memcpy(target + at, &pattern, length - at);
 }
 

@@ -104,7 +104,7 @@ pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t i
 // Checks the first words of a value's record: kind (0 tensor, 1 scalar), element type, rank. |what| and |index|: its
 // name in messages.
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words) {
-  uint32_t bits = words[1] & 0xFFFFFF;  // the size of an element of this type
+  uint32_t bits = words[1] & 0xFFFFFF;  // an element type is numerical type << 24 | bits
   if (words[0] > 1 || words[2] > PYD_PROGRAM_MAX_RANK || (words[0] == 1 && words[2] != 0)) {
     return pyd_status_make(PYD_CODE_CORRUPT,
                            "%s %u: kind %u with rank %u, tensors (0) have at most %u axes and scalars (1) "

@@ -29,7 +29,7 @@ static int by_size(const void* left, const void* right) {
   const order_t *a = left, *b = right;
   if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
   if (a->first != b->first) return a->first < b->first ? -1 : 1;
-  return a->index < b->index ? -1 : 1;
+  return a->index < b->index ? -1 : 1;  // so that the order does not depend on qsort
 }
 
 // Returns the offset of the smallest gap of at least |bytes| bytes between the placed blocks (sorted by begin) that
@@ -37,12 +37,12 @@ static int by_size(const void* left, const void* right) {
 static uint64_t find_gap(const placed_t* placed, uint32_t count, const pyd_arena_block_t* block, uint64_t bytes) {
   uint64_t end = 0, best = UINT64_MAX, best_size = UINT64_MAX;
   for (uint32_t i = 0; i < count; ++i) {
-    if (placed[i].last < block->first || placed[i].first > block->last) continue;
+    if (placed[i].last < block->first || placed[i].first > block->last) continue;  // not live at the same time
     if (placed[i].begin > end && placed[i].begin - end >= bytes && placed[i].begin - end < best_size) {
       best = end;
       best_size = placed[i].begin - end;
     }
-    if (placed[i].end > end) end = placed[i].end;
+    if (placed[i].end > end) end = placed[i].end;  // the next gap can begin here
   }
   return best == UINT64_MAX ? end : best;
 }
