@@ -37,6 +37,7 @@ cdef class MemberView:
         raise TypeError("made by ArtifactFile.find")
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
+        # 1: the buffer is read-only.
         PyBuffer_FillInfo(buffer, self, <void*>self.data.data, <Py_ssize_t>self.data.size, 1, flags)
 
 
@@ -51,6 +52,7 @@ cdef class ArtifactFile:
     """
 
     def __init__(self, source):
+        """Map the file at a path, or copy the bytes of a file, and read its directory."""
         if self.name is not None:
             raise TypeError("an ArtifactFile is opened once")
         if isinstance(source, (str, os.PathLike)):
@@ -71,7 +73,7 @@ cdef class ArtifactFile:
         """
         cdef Py_buffer view
         cdef uintptr_t address
-        cdef size_t at = 0, size = 0
+        cdef size_t at = 0, size = 0  # bytes copied so far; sum of all sizes
         parts = data if isinstance(data, list) else [data]
         for part in parts:
             self._look(part, &view)
@@ -80,7 +82,7 @@ cdef class ArtifactFile:
         self.copy = malloc(size + ALIGNMENT)
         if self.copy == NULL:
             raise OutOfMemoryError(f"no memory for an artifact of {size} bytes")
-        address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT  # rounded up
         for part in parts:
             self._look(part, &view)
             if <size_t>view.len > size - at:  # another thread may resize a buffer between the two loops

@@ -126,11 +126,11 @@ class _Waiter:
 
 
 class Batch:
-    """Call with the merged rows of several requests, which a `_Collector` opens, fills and runs.
+    """Call with the merged rows of several requests. A `_Collector`, the queue of batches, fills and runs it.
 
-    key: what the requests have in common, see rowwise.Key. deadline: value of time.monotonic() at which the call starts
-    even if the batch is not full. `submit` may start the call early; `run` waits for it or makes it, and completes the
-    requests, as `cancel` does in the child of a fork.
+    key: dynamic sizes and numbers that the requests have in common. deadline: value of time.monotonic() at which the
+    call starts even if the batch is not full. `submit` may start the call early. `run` waits for the call, or makes it,
+    and completes the requests. In the child of a fork `cancel` completes them.
 
     `done` is set before `waiting` is read, so that no waiter that was added meanwhile is missed.
     """
@@ -146,9 +146,9 @@ class Batch:
         self.call: Any = None  # the future of the call, if it was submitted
         self.results: Sequence[np.ndarray] = ()  # each result of the call, with the rows of all requests in order
         self.outcomes: list[Any] = []  # per request its results or exception; empty if they ran as one call
-        self.done = False
-        self.event = threading.Event()
-        self.waiting: list[_Waiter] = []
+        self.done = False  # whether `results` or `outcomes` are set
+        self.event = threading.Event()  # set when the batch is done, for waiting threads
+        self.waiting: list[_Waiter] = []  # asyncio tasks that wait for the batch
 
     def submit(self, stacking: Stacking) -> None:
         """Submit the call without waiting for it, if the rows of requests with this key are known to be independent.
@@ -162,8 +162,8 @@ class Batch:
     def run(self, stacking: Stacking) -> None:
         """Call the function, or wait for the submitted call. Store errors as outcomes of the requests; never raise.
 
-        All requests get the error of `Stacking.refusal` if a check finds that they cannot share a call. If the call of
-        several requests fails, each of them is called separately, so that only the wrong ones fail.
+        All requests get an error if the function lets rows influence each other, so that requests cannot share a call.
+        If the call of several requests fails, each request gets a call of its own, so that only the wrong ones fail.
         """
         try:
             refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
@@ -194,7 +194,7 @@ class Batch:
             loops.setdefault(waiter.loop, []).append(waiter)
         for loop, waiting in loops.items():
             try:
-                loop.call_soon_threadsafe(_wake, loop, iter(waiting))
+                loop.call_soon_threadsafe(_wake, loop, iter(waiting))  # one callback per loop
             except RuntimeError:  # the loop was closed, so no task waits in it
                 continue
 

@@ -73,13 +73,14 @@ class Batched:
         names what does not fit.
         """
         if self._types is not None and not named and len(args) == len(self._types):
+            # Rows of the first array, 0 if the argument is no array with rows.
             count = len(args[0]) if type(args[0]) is np.ndarray and args[0].ndim else 0
             for value, (dtype, tail) in zip(args, self._types):  # noqa: B905
                 if type(value) is not np.ndarray or value.shape != (count, *tail) or value.dtype != dtype:
                     break
             else:
                 if 0 < count <= self.max_batch:
-                    return self._collector.add((), args, count)
+                    return self._collector.add(key=(), row=args, count=count)  # no dynamic sizes, no numbers
         row, key, count = self._check_request(args, named)
         return self._collector.add(key, row, count)
 

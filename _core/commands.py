@@ -135,8 +135,8 @@ class TensorResult:
 class Export:
     """Export of an executable that host code dispatches.
 
-    ordinal: its number in the executable. name: may be empty. constants: number of 32-bit constants. bindings: number
-    of buffers that it is given.
+    ordinal: number of the export in the executable, from 0. name: may be empty. constants: number of its 32-bit
+    constants. bindings: number of buffers that each dispatch passes to it.
     """
 
     ordinal: int

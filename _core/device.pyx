@@ -169,7 +169,7 @@ cdef pyd_status_t run_blocks(void* context, pyd_call_t* call) noexcept with gil:
 
 
 cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexcept with gil:
-    """Acquire a block of at least `size` bytes; a callback of the runner, which is `context`, as are those below."""
+    """Acquire a block of at least `size` bytes from the Python device; a C callback. context: the Runner."""
     try:
         block = (<Runner>context).device.acquire(size)  # a Python object that represents device memory
         Py_INCREF(block)  # until release()
@@ -180,7 +180,7 @@ cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexce
 
 
 cdef pyd_status_t constant(void* context, uint32_t index, void** out_block) noexcept with gil:
-    """Acquire the block that holds constant number `index` of the program."""
+    """Acquire the block that holds constant number `index` of the program. context: the Runner."""
     try:
         block = (<Runner>context).device.constant_memory(index)
         Py_INCREF(block)  # until release()
@@ -191,12 +191,13 @@ cdef pyd_status_t constant(void* context, uint32_t index, void** out_block) noex
 
 
 cdef void release(void* context, void* block) noexcept with gil:
+    """Release the reference to a block that acquire() or constant() has returned. context: the Runner."""
     Py_DECREF(<object>block)
 
 
 cdef pyd_status_t copy(
         void* context, void* source, uint64_t at, void* target, uint64_t to, uint64_t size) noexcept with gil:
-    """Copy `size` bytes from offset `at` of block `source` to offset `to` of block `target`."""
+    """Copy `size` bytes from offset `at` of block `source` to offset `to` of block `target`. context: the Runner."""
     try:
         (<Runner>context).device.copy(<object>source, at, <object>target, to, size)
         return NULL
@@ -205,7 +206,7 @@ cdef pyd_status_t copy(
 
 
 cdef pyd_status_t read(void* context, void* block, uint64_t at, void* target, uint64_t size) noexcept with gil:
-    """Copy `size` bytes from offset `at` of a block to host memory at `target`."""
+    """Copy `size` bytes from offset `at` of a block to host memory at `target`. context: the Runner."""
     try:
         (<Runner>context).device.read(<object>block, at, <uintptr_t>target, size)
         return NULL
@@ -214,7 +215,7 @@ cdef pyd_status_t read(void* context, void* block, uint64_t at, void* target, ui
 
 
 cdef pyd_status_t write(void* context, void* block, const void* source, uint64_t size) noexcept with gil:
-    """Copy `size` bytes from host memory at `source` to the begin of a block."""
+    """Copy `size` bytes from host memory at `source` to the begin of a block. context: the Runner."""
     try:
         (<Runner>context).device.write(<object>block, <uintptr_t>source, size)
         return NULL
@@ -242,7 +243,7 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
         data = plan_data(plan, info)
         oldest = None  # released after the critical section, as that may run Python code
         with cython.critical_section(self.plans):
-            if len(self.plans) >= MAX_PLANS:
+            if len(self.plans) >= MAX_PLANS:  # remove the first entry, the oldest
                 oldest = self.plans.pop(next(iter(self.plans)), None)
             self.plans[key] = data
     constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""

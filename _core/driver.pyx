@@ -124,7 +124,7 @@ def submit_and_wait(lock, prepare, uintptr_t submit, uintptr_t queue, uintptr_t 
     try:
         info, wait_info = prepare()
         with nogil:
-            result = (<vk_submit_t>submit)(<void*>queue, 1, <const void*>info, 0)
+            result = (<vk_submit_t>submit)(<void*>queue, 1, <const void*>info, 0)  # 1 VkSubmitInfo, no VkFence
     finally:
         lock.release()
     if result < 0:
@@ -137,7 +137,7 @@ def submit_and_wait(lock, prepare, uintptr_t submit, uintptr_t queue, uintptr_t 
             with nogil:
                 result = (<vk_wait_t>wait)(<void*>device, <const void*>wait_info, SLICE_NANOSECONDS)
     except BaseException:  # the caller releases memory that the work still uses: wait without a timeout
-        with nogil:
+        with nogil:  # -1: no timeout
             (<vk_wait_t>wait)(<void*>device, <const void*>wait_info, <uint64_t>-1)
         raise
     return ("vkWaitSemaphores", result) if result < 0 else None

@@ -84,6 +84,7 @@ cdef pyd_status_t announce(
             named[i].is_function = symbols[i].is_function
     info.name = name
     info.address = <const void*><uintptr_t>(module.bias + module.low_vaddr)
+    # From the lowest address of the code to the end of its memory.
     info.size = <uintptr_t>module.memory + module.memory_size - (module.bias + module.low_vaddr)
     info.machine = pyd_elf_machine_host()
     info.symbols = named
@@ -105,6 +106,7 @@ cdef class Module:
     """
 
     def __init__(self, data, str name="pydispatch module"):
+        """Load the ELF file, run its initializers, and register its code with debuggers."""
         if self.module.memory != NULL:
             raise RuntimeError("Module is already loaded")
         cdef const unsigned char[::1] view = memoryview(data).cast("B")

@@ -44,8 +44,8 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         return True
 
     def set_running_or_notify_cancel(self) -> bool:
-        """Mark the call as running. Return False if it was cancelled, and notify those who wait, unless they were."""
-        with self._condition:  # reentrant
+        """Mark the call as running. If it was cancelled, notify the waiting threads once, and return False."""
+        with self._condition:  # reentrant: the method of the base class acquires it, too
             return self._state != CANCELLED_AND_NOTIFIED and super().set_running_or_notify_cancel()
 
     def _abandon(self) -> bool:
@@ -244,7 +244,8 @@ def deferred(
             inner = submit(*map(_value_of, args), **{name: _value_of(value) for name, value in named.items()})
         except BaseException as error:
             assert error.__traceback__ is not None
-            error.__traceback__ = error.__traceback__.tb_next  # this frame refers to the future: it would be a cycle
+            # Without this frame, which refers to the future: the future and its error would be a reference cycle.
+            error.__traceback__ = error.__traceback__.tb_next
             if outer.set_running_or_notify_cancel():
                 outer.set_exception(error)
         else:
@@ -298,7 +299,8 @@ def _announce(is_submitted: Future) -> None:
     futures = _announced.futures = deque([is_submitted])
     try:
         while futures:
-            futures.popleft().cancel()  # unlike `set_result`, it may be called again: see `deferred`
+            # Cancelling ends the future. Unlike `set_result`, it may be done again: a call may be announced twice.
+            futures.popleft().cancel()
     finally:
         _announced.futures = None
 

@@ -119,8 +119,8 @@ cdef pyd_status_t wrap_program(
         object program, pyd_api_device_t* device, pyd_api_program_t** out_program, object held=None) except? NULL:
     """Create a handle for a pydispatch.Program on a CPU device.
 
-    device: handle of its device; NULL to create one that cannot load or register. held: object to keep alive with the
-    program. Raise InvalidArgumentError for another object or a closed program.
+    device: handle of its device; NULL creates a handle that cannot load programs or register functions. held: object to
+    keep alive with the program. Raise InvalidArgumentError for another object or a closed program.
     """
     cdef Module module
     cdef pyd_status_t status

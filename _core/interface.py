@@ -120,7 +120,7 @@ class Interface:
         from inspect import Parameter, Signature
 
         names = [value.name for value in self.inputs]
-        # Python allows no positional-only parameter after others, so those before the last such name are, too.
+        # An argument whose name is not plain is positional-only. Python requires the same of all arguments before it.
         last = max((i for i, name in enumerate(names) if not _is_plain(name, names)), default=-1)
         taken = set(names)
         parameters = []
@@ -171,6 +171,7 @@ class _Shapes:
         if dims is None:
             return None
         if self._entry is None:
+            # Axes are numbered over all values: after 2 axes, sizes (-1, 4, -1) become ("d2", 4, "d4").
             first, self._count = self._count, self._count + len(dims)
             return tuple(size if size >= 0 else f"d{first + axis}" for axis, size in enumerate(dims))
         try:

@@ -83,7 +83,7 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
     """
     source = enumerate(items)
     waiting: deque[tuple[int, concurrent.futures.Future[Any]]] = deque()  # (index of the item, its call), oldest first
-    end: BaseException | None = None  # what ended `items`: StopIteration, or its error
+    end: BaseException | None = None  # None until `items` has ended: StopIteration, or the error that it raised
     try:
         while end is None:
             if len(waiting) >= in_flight:
@@ -119,8 +119,9 @@ class ItemsFuture(Future):
 
     def cancel(self) -> bool:
         """Cancel the calls that have not ended. Return False if none can be cancelled."""
-        was_cancelled, self._is_cancelled = self._is_cancelled, True  # before the last call ends this future
-        is_effective = any([call.cancel() for call in self._calls])
+        # Set first: the end of the last call ends this future, which reads the attribute.
+        was_cancelled, self._is_cancelled = self._is_cancelled, True
+        is_effective = any([call.cancel() for call in self._calls])  # a list: every call is cancelled
         if not is_effective:
             self._is_cancelled = was_cancelled
         return is_effective
@@ -143,11 +144,11 @@ class ItemsFuture(Future):
         attribute `outcomes`. With `is_returned` errors are results too, except those that end the process, such as
         KeyboardInterrupt, and cancellations by `cancel`.
         """
-        calls, self._calls = self._calls, []  # the calls refer to this future, which would be a cycle
+        calls, self._calls = self._calls, []  # no reference cycle: the calls refer to this future by their callbacks
         if not self.set_running_or_notify_cancel():  # abandoned in the child of a fork
             return
         outcomes: list[Any] = []
-        first: BaseException | None = None
+        first: BaseException | None = None  # the first error that is no result: the error of this future
         for index, call in enumerate(calls):
             error = concurrent.futures.CancelledError() if call.cancelled() else call.exception()
             outcomes.append(call.result() if error is None else with_index(error, index))

@@ -80,6 +80,7 @@ cdef class KernelCall:
                 self.call_unbound(args)
                 return
         written = self.written
+        # The written arguments are passed a second time, as the arrays for the results.
         out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])
         arguments[count] = <PyObject*>out
         try:

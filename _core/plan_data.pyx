@@ -101,7 +101,7 @@ def derivation_of(Module module not None, uint32_t function):
 
     Such functions compute derived constants.
     """
-    return data_of(make_plan(module, function, NULL, NULL, 0))
+    return data_of(make_plan(module, function, NULL, NULL, 0))  # no sizes and scalars; key 0: the plan is not cached
 
 
 def data_of(Plan plan not None):

@@ -47,9 +47,9 @@ cdef class PlannedFunction(PublicFunction):
         self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
         if self.args == NULL:
             raise MemoryError()
-        self.outs = self.args + self.arg_count
+        self.outs = self.args + self.arg_count  # one allocation for arguments and results
         self.describe_values(function)
-        self.simple = self.result_count == 1 and self.tensor_results == 1
+        self.simple = self.result_count == 1 and self.tensor_results == 1  # the only result is a tensor
         # A word per size, scalar argument, and address of an argument; for each result an address and a scalar.
         self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
 
@@ -64,6 +64,7 @@ cdef class PlannedFunction(PublicFunction):
                 self.scalar_count += 1
                 continue
             self.args[i].descr = <PyObject*>kind.dtype
+            # offset: index of its first size among the sizes of all arguments.
             self.args[i].rank, self.args[i].dims_offset = value.rank, offset
             self.has_packed_elements |= kind.packed
             offset += value.rank
@@ -72,6 +73,7 @@ cdef class PlannedFunction(PublicFunction):
             if value.kind == PYD_KIND_SCALAR:
                 continue
             self.outs[i].descr = <PyObject*>kind.dtype
+            # tied: index of the argument that the result may update in place; UINT32_MAX for none.
             self.outs[i].rank, self.outs[i].tied = value.rank, value.tied
             self.has_packed_elements |= kind.packed
             self.tensor_results += 1
@@ -97,7 +99,7 @@ cdef class PlannedFunction(PublicFunction):
         return plan
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept:
-        """Point the arrays of a call's frame into `words`, memory of frame_words 64-bit words, one after another."""
+        """Set the arrays of a call's frame to consecutive parts of `words`, memory of frame_words 64-bit words."""
         out_frame.dims = <int64_t*>words
         out_frame.scalars = words + self.dims_count
         out_frame.args = <void**>(out_frame.scalars + self.scalar_count)
@@ -117,6 +119,7 @@ cdef class PlannedFunction(PublicFunction):
             raise Error(f"@{self.name}: its program was closed")
         cdef uint64_t begin = span_begin()
         key = pyd_plan_hash(self.module.program, self.index, dims, scalars)
+        # Both halves of the hash select the set; each set has PLAN_WAYS consecutive plans.
         first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
         found = self.cached_plan(first, key, dims, scalars)
         if found is None:
@@ -157,10 +160,10 @@ cdef class PlannedFunction(PublicFunction):
         for way in range(PLAN_WAYS):
             if self.plans[first + way] is None:
                 break
-        else:
+        else:  # the set is full: evict the next plan in turn
             self.evict += 1
             way = self.evict % PLAN_WAYS
-        _evicted = self.plans[first + way]  # released after the lock
+        _evicted = self.plans[first + way]  # keeps the plan alive: it is freed after the lock
         if not self.module.closed:  # another thread may have closed it while the plan was created
             self.plans[first + way] = plan
             _previous, self.last = self.last, plan

@@ -119,7 +119,7 @@ cdef class Plugin:
     """
 
     def __init__(self, source, params=None, *, str kind="auto", name=None):
-        """Load the plugin; the class describes the arguments."""
+        """Load the plugin from a file or from bytes. For the arguments, see the class."""
         cdef pyd_plugin_options_t options
         cdef pyd_plugin_param_t* items = NULL
         cdef pyd_span_t span
@@ -130,6 +130,7 @@ cdef class Plugin:
             raise RuntimeError("Plugin is already loaded")
         if kind not in _KINDS:
             raise InvalidArgumentError(f"kind: expected one of {', '.join(_KINDS)}, got {kind!r}")
+        # A path, or the bytes of the plugin.
         if isinstance(source, (str, os.PathLike)):
             path = name_bytes(os.fsdecode(source), "path")
             c_path = path
@@ -191,7 +192,7 @@ cdef class Plugin:
 
     @property
     def label(self):
-        """Return its name in messages: the given name, or the path."""
+        """Return the name of the plugin in messages: the argument `name`, or else the path."""
         return text_of(pyd_plugin_label(self.get()))
 
     @property
@@ -281,7 +282,8 @@ cdef class Resolution:
             symbol = pyd_resolution_symbol(self.resolution, i)
             found.append(ResolvedSymbol(
                 text_of(symbol.name), bool(symbol.is_optional), symbol.group, self.provider(symbol.provider),
-                providers[:symbol.asked_count],  # each symbol is looked up in the same order
+                # Every symbol is looked up in the order of `providers`, until one of them has it.
+                providers[:symbol.asked_count],
             ))
         return found
 
@@ -290,7 +292,7 @@ cdef class Resolution:
 
         executable: its name in errors. Returns for each name a pair: the addresses of the function and of the context
         that is passed to it; (0, 0) for an optional symbol without a provider. Raises MissingImportError for another
-        symbol without one.
+        symbol without a provider.
         """
         cdef list encoded = [name_bytes(name, "symbol") for name in names]
         cdef bytes label = executable.encode()
@@ -357,17 +359,18 @@ cdef class Manager:
         """Add one C function `int f(void* params, void* context, void* reserved)`. Return its identifier for remove().
 
         It is called on many threads at once, without the GIL, and returns 0 for success. docs/plugins.md describes
-        `params`. name: the import that it provides. address, context: of the function, and of data that it is passed.
+        `params`. name: the import that it provides. address: of the function. context: pointer that each call receives.
         keepalive: any object that owns the function or its context; referenced until neither this manager nor a program
         uses the function. priority: higher ones are queried first.
         """
         return self.add_functions({name: (address, context)}, name, keepalive, priority)
 
     def add_functions(self, functions, str label, keepalive=None, int32_t priority=0):
-        """Add several functions as one provider, see add_function.
+        """Add several C functions as one provider. Return its identifier for remove().
 
         functions: dict from the name of an import to the address of its function, or to (address, context). label: name
-        of the provider in messages.
+        of the provider in messages. keepalive: object that owns the functions; referenced until nothing uses them.
+        priority: higher ones are queried first.
         """
         cdef pyd_provider_id_t id = 0
         cdef bytes c_label = name_bytes(label, "label")
@@ -383,7 +386,7 @@ cdef class Manager:
                 items[i].name = <const char*><bytes>encoded[i]
                 items[i].function = <pyd_import_fn_t><void*><uintptr_t>address
                 items[i].context = <void*><uintptr_t>context
-            Py_INCREF(keepalive)  # drop() releases it
+            Py_INCREF(keepalive)  # released by drop(), which the manager calls when nothing uses the functions
             try:
                 check(pyd_plugin_manager_add_functions(
                     self.manager, c_label, items, len(encoded), priority, drop, <void*>keepalive, &id))

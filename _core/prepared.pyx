@@ -112,7 +112,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
             binding.rebind(given)
             if self.packed is not None:
                 self.packed = given
-        elif self.packed is not None:
+        elif self.packed is not None:  # pack the elements of the bound arrays again: they may have changed
             binding.rebind(self.packed)
         if self.workers:
             limit(&scope, self.workers)

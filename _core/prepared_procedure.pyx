@@ -22,9 +22,9 @@ cdef class PreparedProcedure:
 
     cdef Procedure procedure
     cdef pyd_input_t* inputs  # the bound arguments, as C reads them
-    cdef list held            # objects that own their memory
-    cdef object packed        # the arguments, if elements are packed for kernels: each run binds them again; else None
-    cdef object out           # None, or what receives the results
+    cdef list held            # objects that own the memory of the arguments
+    cdef object packed        # None unless elements are smaller than a byte: the arguments, packed again in each run
+    cdef object out           # None, an array for the only result, or a tuple with an array or None per result
     cdef int busy             # claimed by the thread that runs the call
     cdef uint32_t workers     # maximum number of threads of a run; 0: no limit of its own
 
@@ -42,6 +42,7 @@ cdef class PreparedProcedure:
         self.out, self.workers = out, worker_limit(procedure.name, workers)
         procedure.check_out(out)  # for its errors: each run checks `out` again
         self.held = procedure.gather(args, self.inputs, NULL, False)
+        # Numbers (no dims) are never packed.
         packs = [kind.packed and dims is not None for kind, dims in zip(procedure.arg_types, procedure.arg_dims)]
         self.packed = args if any(packs) else None
         self.procedure = procedure
@@ -56,6 +57,7 @@ cdef class PreparedProcedure:
         return self.procedure
 
     def __call__(self, *args, **named):
+        """Bind the arguments, if there are any, and run the procedure. Return its results as a call does."""
         cdef pyd_input_t* fresh
         cdef Procedure procedure = self.bound()
         name = procedure.name
@@ -68,7 +70,7 @@ cdef class PreparedProcedure:
                 f"@{name}: this prepared call is running already (in another thread, or in a hook of an argument); "
                 "prepare one per thread")
         try:
-            if not args and self.packed is not None:
+            if not args and self.packed is not None:  # pack the elements of the bound arrays again
                 args = self.packed
             if args:
                 fresh = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))

@@ -157,7 +157,8 @@ class Measured:
         span_before = (0, 0)  # of the command before, in the last run
         for index, command in self.commands:
             flops, line, span = flops_of(command, stated, self.constants), self.lines[index], self.spans[-1][index]
-            if span == span_before and span[0] != span[1]:  # equal empty spans belong to separate commands
+            # An equal span was measured for one run of both commands, unless it is empty: then they are separate.
+            if span == span_before and span[0] != span[1]:
                 # One timing for this command and those before: its time is in the span that they share.
                 before, own = result.pop(), timing_of(line, 0.0, command, flops, runs)
                 result.append(before.together(own, f"{before.command}, then {own.command}", before.runs))

@@ -122,7 +122,7 @@ cdef class PublicFunction:
         if not pyd_flag(&self.has_positions):
             positions = {}
             for i, argument in enumerate(self.arg_names):
-                positions[argument] = None if argument in positions else i
+                positions[argument] = None if argument in positions else i  # None: several arguments have the name
             with cython.critical_section(self):
                 if self.positions is None:
                     self.positions = positions
@@ -140,7 +140,7 @@ cdef class PublicFunction:
         """
         cdef Py_ssize_t position, count = len(args)
         values = list(args) + [None] * (<Py_ssize_t>self.arg_count - count)
-        given = [i < count for i in range(len(values))]
+        given = [i < count for i in range(len(values))]  # for each argument whether it has a value
         for name, value in named.items():
             if name == "out":  # handled by calls before they get here
                 raise InvalidArgumentError(f"@{self.name}: 'out' is given to a call or to prepare, not here")
@@ -209,7 +209,7 @@ cdef class PublicFunction:
         given: the buffer. Its sizes are compared later, when the plan for them is looked up.
         """
         cdef ElementType has = given.element, kind = self.arg_types[i]
-        # Types of one representation are interchangeable, such as i32 and si32.
+        # Types with the same representation are interchangeable, such as i32 and si32.
         if has is kind or (has.dtype == kind.dtype and has.packed == kind.packed and has.bits == kind.bits):
             if len(given.shape) == len(self.arg_dims[i]):
                 return 0

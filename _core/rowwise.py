@@ -145,7 +145,10 @@ class Stacking:
         return self._function.submit(*self._stacked(rows, count))
 
     def result_of(self, future: Any, count: int) -> tuple[np.ndarray, ...]:
-        """Wait for the future of `submit`, and return or raise what `run` would. count: as passed to `submit`."""
+        """Wait for the future of `submit`, and return the first `count` rows of each result, or raise its error.
+
+        count: rows of all requests together, as passed to `submit`.
+        """
         return self._check_results(future.result(), count)
 
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
@@ -222,10 +225,11 @@ class Stacking:
             return None if checked is True else checked
         example = self._split_rows(rows)
         refusal = self._check_independence(example)
+        # Rows are compared by the bytes of all their arguments.
         is_alike = len({b"".join(np.asarray(value).tobytes() for value in row) for row in example}) < 2
         if refusal is not None or not is_alike:
             if len(self._checked) >= KINDS:
-                self._checked = {}  # a key contains numbers that requests pass, so each request may add one
+                self._checked = {}  # bounded: keys contain numbers that requests pass, so each request may add one
             self._checked[key] = refusal or True
         return refusal
 
@@ -252,7 +256,7 @@ class Stacking:
         Return the error if they differ by more than the tolerance, else None. rows: requests of one row each; calls of
         more rows repeat them.
         """
-        singles = [self.run([row], 1) for row in rows]
+        singles = [self.run([row], 1) for row in rows]  # for each row its results
         for count in _row_counts(self.max_batch):
             # Each repetition starts one row later, so that a row is tried at several positions.
             # For three rows: 0 1 2, 1 2 0, 2 0 1, ...
@@ -323,4 +327,4 @@ def _difference(actual: np.ndarray, wanted: np.ndarray) -> float:
     errors[(np.isnan(a) & np.isnan(b)) | (a == b)] = 0  # equal infinities too
     # At least 1e-30, as all elements of the result may be 0.
     worst = float(np.max(errors)) / max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
-    return max(worst, 5e-324) if worst == worst else float("inf")
+    return max(worst, 5e-324) if worst == worst else float("inf")  # worst != worst: it is NaN

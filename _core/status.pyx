@@ -190,7 +190,7 @@ cdef object plain_exception_of(pyd_status_t status):
         executables, exports = names_of(status, PYD_STATUS_EXECUTABLE), names_of(status, PYD_STATUS_EXPORT)
         return KernelError(
             text, executables[0] if executables else None, exports[0] if exports else None,
-            (values[1], values[2], values[3]), values[4])
+            (values[1], values[2], values[3]), values[4])  # workgroup, code
     if cls is MissingImportError:
         return MissingImportError(text, names_of(status, PYD_STATUS_SYMBOL))
     if cls is CommandError:
@@ -251,7 +251,7 @@ cdef int kernel_values(object error, int64_t* values) except -1:
 cdef list names_in(object error, int code):
     """Return (pyd_status_name_t, UTF-8 bytes) of each function, location and cause that an exception has.
 
-    code: its status code, see `code_of`.
+    code: the status code of the exception.
     """
     if code == PYD_CODE_KERNEL:
         names = [(PYD_STATUS_EXECUTABLE, error.executable), (PYD_STATUS_EXPORT, error.export)]

@@ -103,6 +103,7 @@ def torch_dtype(uint32_t word):
     if found == PYD_TORCH_DTYPE_COUNT:  # no version has the type
         return ""
     slots = <void**>&torch_interface
+    # The functions for element types are the last of the interface. NULL: this version lacks the function.
     has = slots[PYD_TORCH_SYMBOL_COUNT - PYD_TORCH_DTYPE_COUNT + found] != NULL
     return pyd_torch_dtype_name(found).decode() if has else ""
 
@@ -115,7 +116,7 @@ def torch_scalar_type(uint32_t word):
     cdef const char* found = pyd_torch_scalar_type(word)
     return found.decode() if found != NULL else ""
 
-# -- both
+# -- functions that XLA and PyTorch call
 
 
 class _Owner:

@@ -83,6 +83,7 @@ cdef Task settle_failed_chain(Task task):
     """
     cdef list chain = []
     cdef Task first = failed_predecessor(task)
+    # From the task backwards to the one that failed first; a settled task has its error already.
     while first is not None and not first.settled:
         chain.append(first)
         first = failed_predecessor(first)

@@ -77,13 +77,13 @@ def profile(Procedure procedure not None, args, runs, cold):
         raise MemoryError()
     try:
         held = procedure.gather(args, inputs, NULL, True)  # keeps alive what `inputs` points to
-        run_once(procedure, inputs, Observer(), cold)
+        run_once(procedure, inputs, Observer(), cold)  # the warm-up run, whose times are dropped
         observer = Observer()
         whole = sum([run_once(procedure, inputs, observer, cold) for _ in range(runs)])
     finally:
         held = None
         free(inputs)
-    timings, busy = [], 0.0
+    timings, busy = [], 0.0  # busy: seconds in which a command ran, in all runs together
     for (function, _dims, _scalars), (data, lines, spans) in observer.plans.items():
         measured = Measured(list(zip((<PlanData>data).numbers, (<PlanData>data).commands)), lines,
                             (<PlanData>data).constants, spans)
@@ -121,7 +121,7 @@ cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer
     leave(procedure.module.sched.callers, &caller)
     check(status)
     try:
-        procedure.finish(invocation, [None] * procedure.result_count)
+        procedure.finish(invocation, [None] * procedure.result_count)  # for the errors of checks; None: no `out`
     finally:
         pyd_invocation_free(invocation)
     if observer.error is not None:

@@ -65,7 +65,7 @@ def now():
     """Return the current time as (ticks of the clock of events, nanoseconds of time.monotonic_ns)."""
     before = time.monotonic_ns()
     ticks = pyd_trace_ticks()
-    return ticks, (before + time.monotonic_ns()) // 2
+    return ticks, (before + time.monotonic_ns()) // 2  # the middle of the two times around the reading of ticks
 
 
 def begin():
@@ -87,6 +87,7 @@ cdef int span_end(pyd_trace_kind_t kind, str name, uint64_t begin, bint has_fail
     if not begin:
         return 0
     text = name.encode()
+    # first, count: range of workgroups, which a span has not.
     event.begin, event.first, event.count, event.kind, event.has_failed = begin, 0, 0, kind, has_failed
     pyd_trace_record(recorder, &event, <const char*>text, len(text))
     return 0
@@ -123,7 +124,8 @@ def tracks(events):
     """
     cdef pyd_trace_event_t* read
     cdef pyd_trace_track_t track
-    cdef uint64_t count, k, room = 2 * <uint64_t>events  # it is rounded up to a power of two
+    # The recorder rounds the number of events per thread up to a power of two, less than twice that number.
+    cdef uint64_t count, k, room = 2 * <uint64_t>events
     cdef pyd_trace_event_t* e
     read = <pyd_trace_event_t*>malloc(room * sizeof(pyd_trace_event_t))
     if read == NULL:

@@ -58,7 +58,7 @@ class Program:
         self._is_session = False  # until `session` sets it
         functions = self._make_functions(module)
         self._functions = functions
-        # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
+        # Functions are instance attributes, the fastest lookup. None of them replaces a method of the same name.
         attributes = self.__dict__
         for entry, function in functions.items():
             if not entry.startswith("_") and not hasattr(Program, entry):
