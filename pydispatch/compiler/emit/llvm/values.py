@@ -82,7 +82,11 @@ def flatten(value: Value, type_: Attribute) -> list[str]:
 
 
 def unflatten(operands: list[str], type_: Attribute) -> Value:
-    """Return the value that is passed as these LLVM operands: the inverse of `flatten`."""
+    """Return the value that is passed as these LLVM operands: the inverse of `flatten`.
+
+    operands: The only one of a scalar. For a memref its two pointers, then those of the offset, sizes and strides that
+        are dynamic in `type_`.
+    """
     if not isinstance(type_, MemRefType):
         return operands[0]
     dynamic_parts = iter(operands[2:])

@@ -79,8 +79,9 @@ class Iterations:
     def copies(self, count: int | None) -> int:
         """Return how often to write the body of a loop of at most `count` iterations (None: unknown), a power of two.
 
-        It is 1, not unrolled, if `count` is unknown or all runs of the loop take at most ALLOWED_ITERATIONS. Else it
-        is the smallest power that leaves so few, but never more than `count` or MOST_COPIES.
+        It is 1 (the loop is not unrolled) if `count` is unknown, or if all runs of the loop together have at most
+        ALLOWED_ITERATIONS iterations. Otherwise it is the smallest power of two that reduces the iterations to at most
+        ALLOWED_ITERATIONS, but never more than `count` or MOST_COPIES.
         """
         if count is None or self._runs is None or count * self._runs <= ALLOWED_ITERATIONS:
             return 1

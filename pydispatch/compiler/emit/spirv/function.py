@@ -55,19 +55,19 @@ class FunctionEmitter(BlockArithmetic):
     """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
-        """Begin the entry point of `kernel` in the SPIR-V module `module`, without instructions.
-
-        The class documents the attributes.
-        """
+        """Begin the entry point of `kernel` in the SPIR-V module `module`, without instructions."""
         super().__init__(Code(module.m), module.table, kernel)
         self.module = self.definitions = module  # emitters of all languages find functions and tables in `definitions`
         self.constant_keys = module.constant_keys
-        self.entry: list[int] = []
-        self.interface: dict[str, Id] = {}
+        self.entry: list[int] = []  # words of the entry block, which dominates all others
+        self.interface: dict[str, Id] = {}  # name of a built-in that the entry point uses → its variable
+        # Ordinal of a binding → its variables, one for each element type that it is accessed in.
         self.binding_variables: dict[int, list[Id]] = {}
         self._cache: dict[object, Id] = {}  # ids that `once` and `at_entry` made, by key
+        # Allocations of floats that are updated atomically, whose elements are declared as integers.
         self.exchanged_floats = _exchanged_floats(kernel.ops)
-        self.plain_accesses: dict[object, Any] = {}  # by binding and element, see `_plain_access` of ops/memory.py
+        # (binding, element type) → ids for loads and stores without conversion (`_plain_access` in ops/memory.py).
+        self.plain_accesses: dict[object, Any] = {}
 
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:

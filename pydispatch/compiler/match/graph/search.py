@@ -106,7 +106,7 @@ class _Search:
         return values
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
-        """Record a mismatch if it is deeper than the best one so far, and return False.
+        """Record a mismatch if more operations matched before it than before the recorded one; return False.
 
         Args:
             reason: Why the comparison failed, for messages.

@@ -48,7 +48,7 @@ class PdlSearch:
         self.steps = 0  # number of operations compared so far, which is limited
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
-        """Record a mismatch if it is deeper than the best one so far, and return False.
+        """Record a mismatch if more operations matched before it than before the recorded one; return False.
 
         Args:
             reason: Why the comparison failed, for messages.

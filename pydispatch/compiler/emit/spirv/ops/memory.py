@@ -180,7 +180,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return self.sign_extended(emitter, value, bits=bits, width=width) if bits < unit.bits else value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
-        """Store a register as an element; see `load_element`."""
+        """Store a register as the element at the linear index `index` of a memref.
+
+        Elements of workgroup and private memory are as wide as registers, except a bool, which is stored as an i32.
+        Elements of bindings have their own width.
+        """
         if memref.root.kind == "binding":
             self._store_to_binding(emitter, memref, index, value)
             return
