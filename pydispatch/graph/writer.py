@@ -269,7 +269,7 @@ class OperationWriter:
         """Emit the operations that compute a symbolic size, and return its value."""
         total: SSAValue | None = None
         for atoms, factor in size.terms:
-            value: SSAValue | None = None  # product of the atoms
+            value: SSAValue | None = None  # product of the atoms; None for the constant term
             for atom in atoms:
                 atom_value = self._atom(atom)
                 value = atom_value if value is None else self.add(arith.MuliOp(value, atom_value)).result
@@ -309,9 +309,9 @@ class OperationWriter:
         """Return floor(size * factor) for a positive factor. As in PyTorch, the product is first rounded to f64."""
         if not isinstance(size, Expr):
             return int(size * factor)
-        if factor == int(factor):
+        if factor == int(factor):  # an exact product, which needs no floats
             return size * int(factor)
-        for scope in reversed(self._scopes):
+        for scope in reversed(self._scopes):  # values of enclosing blocks can be used here, too
             if (size, factor) in scope.scaled:
                 return scope.scaled[size, factor]
         value = self.add(arith.IndexCastOp(self.index(size), builtin.i64)).result

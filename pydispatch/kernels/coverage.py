@@ -159,6 +159,7 @@ class Coverage(RaceInstrumentation):
 
     def _is_used(self, kind: str, axis: int) -> bool:
         """Return whether an operation has an invocation or workgroup number along the axis as an operand."""
+        # SSA names of the ids; an id that occurs in no line but its definition is unused.
         names = [re.escape(name) for name, key in self._axis_of.items() if key == (kind, axis)]
         operand = re.compile(rf"(?:{'|'.join(names)})\b(?! = )")  # not its definition, `%name = ...`
         return any(operand.search(line) for line in self.writer.lines)

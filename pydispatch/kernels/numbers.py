@@ -32,6 +32,7 @@ class Numbers:
         written: Parameters that the kernel writes.
         read: Parameters whose elements the kernel reads.
         callers: Functions around the one that is being inlined, outermost first.
+        inlined_calls: Counter of inlined calls, which bounds the size of the code.
         checks: Whether to check indices against sizes.
         watched: Views whose accesses are checked for races; None: no access is, also none of workgroup memory.
         asserts: Message of each assertion, by its error code.

@@ -365,11 +365,13 @@ class Phases(LoopBounds):
                 "}",
             ]
 
+        # The loop, without the type in its head.
         result = self.writer.fresh()
         outer = self.writer
         head_index = len(outer.lines)  # index of the loop's head, the first line that `_parallel` adds
         neutral_name = outer.fresh()
         self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", result_prefix=f"{result} = ")
+        # The type, and the neutral element before the loop.
         type = types[0]
         outer.lines[head_index] = outer.lines[head_index].replace("-> TYPE", f"-> {type}")
         # A discarded writer makes the line of the constant; it gets the name that the head of the loop has already.
@@ -377,6 +379,7 @@ class Phases(LoopBounds):
         start.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         neutral_operation = start.lines[0].partition(" = ")[2]
         outer.lines.insert(head_index, f"{neutral_name} = {neutral_operation}")
+        # The target: stored for each invocation if it is spilled, else a variable.
         if not self._spill_for_all(target, Scalar(result, type), call):
             self.bind(target, Scalar(result, type), call)
 

@@ -197,7 +197,7 @@ class _Liveness:
             if stretch.kind == "phase":
                 assigned = set[str]()  # on every path through the phase
                 exposed = read_before_assigned(stretch.nodes, assigned)
-                live = exposed | (live - assigned)
+                live = exposed | (live - assigned)  # read before it is assigned, or live after and not assigned
             elif stretch.kind in ("reduction", "exchange"):
                 # The statement of an exchange is also the first one of the next phase, which assigns its target.
                 targets = self._assign_collectively(node, live) if stretch.kind == "reduction" else set()
@@ -265,7 +265,7 @@ def _add_formulas(
     while grew:
         grew = False
         for name, own in assigned.items():
-            if name in formulas or len(own) != 1:
+            if name in formulas or len(own) != 1:  # a variable that is assigned several times is no formula
                 continue
             value, is_statement = own[0].value, own[0].is_statement
             if is_statement and value is not None and is_pure(value, never_assigned | formulas.keys()):

@@ -72,6 +72,7 @@ def reduce_precision(x: Element, exponent: int, mantissa: int) -> Element:
     """
     if x.dtype.is_float and x.dtype.bits <= 8:
         return reduce_precision(x.to(F32), exponent, mantissa).to(x.dtype)
+    # `exponent` and `mantissa` are the wanted numbers of bits; `exponent_bits` and `mantissa_bits` those of x.
     bits = _bits_of(x)
     mantissa_bits = _MANTISSA[x.dtype.name]
     exponent_bits = x.dtype.bits - 1 - mantissa_bits

@@ -93,7 +93,8 @@ def top_k(
     If not `largest`, they are the smallest elements in ascending order. Of equal elements the first are chosen. x is
     not complex; `order` is the ascending order. Example: [5, 9, 7, 9] and the count 3 give [9, 9, 7] and [1, 3, 2].
     """
-    # The body returns whether its first argument precedes the second.
+    # The body returns whether its first argument (a) precedes the second (other). A complex element would have two
+    # parts, each with an argument for both elements: arguments of one element are every second one.
     block = Block(arg_types=[element for element in elements_of([x.dtype]) for _ in range(2)])
     scalars = Scalars(block)
     (a,), (other,) = (scalars_of([x.dtype], block.args[side::2]) for side in range(2))

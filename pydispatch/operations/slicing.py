@@ -74,7 +74,8 @@ def counted_from_start(position: Size, n: Size) -> Size:
     For an axis of n = 5 elements, -1 becomes 4, and 3 remains 3. Whether a symbolic position is negative may be known
     in a call only: then n * is_negative is added, with is_negative 0 or 1.
     """
-    if position == n - 1:  # the last element; on an empty axis it would be -1 and get n added
+    # n - 1 counts from the start by definition. As a symbol it would be -1 for an empty axis, and n would be added.
+    if position == n - 1:
         return position
     is_negative = one_unless_empty(maximum(-position, 0))  # min(max(-position, 0), 1)
     return position + n * is_negative

@@ -201,6 +201,7 @@ class _Selection:
     def _positions(self, p: CoordinateBuilder) -> tuple[list[SSAValue], SSAValue]:
         """Return the position in x of the window's element along each axis, and an i1: whether x has this element."""
         positions, is_inside = [], _true(p)
+        # position = index of the window * stride + offset in the window - padding
         for d, (size, stride, padding) in enumerate(zip(self.shape, self.strides, self.padding_before, strict=True)):
             begin = p.times(p.loop_index(d), p.index_constant(stride))
             position = p.minus(p.plus(begin, p.loop_index(len(self.shape) + d)), padding)
@@ -268,6 +269,7 @@ class _Scatter:
         no padding, position 3 is at offset 1 of window 1, and at offset 0 of no window.
         """
         window, exists = [], _true(p)
+        # The loops are over the axes of the result, then over those of a window.
         for d, (stride, count) in enumerate(zip(self.strides, self.counts, strict=True)):
             position_in_result, offset_in_window = p.loop_index(d), p.loop_index(len(self.shape) + d)
             begin = p.minus(p.plus(position_in_result, self.padding_before[d]), offset_in_window)

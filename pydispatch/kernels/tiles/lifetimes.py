@@ -66,8 +66,8 @@ class Lifetimes:
         for loop in self._loops:
             loop_begin, loop_end = _begin(loop), (loop.end_lineno or 0, loop.end_col_offset or 0)
             is_enclosing = loop is not statement and loop_begin <= begin < loop_end
-            # A variable that is assigned inside the loop only has no value before the loop. So each iteration of a
-            # valid kernel assigns the variable before it reads it: the next iteration does not read the old value.
+            # Without an assignment outside of the loop, the variable has no value before the loop. So each iteration of
+            # a valid kernel assigns the variable before it reads it: the next iteration does not read the old value.
             is_loop_local = all(loop_begin < position < loop_end for position in stores)
             if is_enclosing and not is_loop_local:
                 return False

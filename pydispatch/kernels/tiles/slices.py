@@ -277,6 +277,7 @@ class Slices(Scans):
             indices: Indices of the element in the tile that the slice loads, one for each axis of `part.shape`.
         """
         # All tiles among the indices share the axes `index_shape` of the loaded tile: x[t, u] loads x[t[k], u[k]].
+        # These axes are from `index_axis` to before `index_end`.
         index_end = part.index_axis + len(part.index_shape)
         slice_indices = iter([*indices[: part.index_axis], *indices[index_end:]])  # those along ranges
         # Tests are combined by `and_below`, which emits `inside` and 0 <= subscript < extent.
@@ -298,7 +299,8 @@ class Slices(Scans):
                 index if starts_at_0 else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
             )
             subscripts.append(subscript.name)
-            # Whether the bounds of the loop around the access, which `write` emits, keep the index inside.
+            # `_within_bounds` is (start, extent, loop index) of a loop whose end `write` has computed such that
+            # start + loop index is inside of the view.
             has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds
             if range_.is_inside or has_loop_bounds:
                 continue

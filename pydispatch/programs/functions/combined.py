@@ -137,8 +137,8 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
     """
     x = Array(trace, division_operands(trace, a)[0])  # integers as floats
     is_matrix_norm = x.ndim > 1 and (axis is None or isinstance(axis, (tuple, list)))
-    # The root of the sum of squares: also for ord=2 of vectors, while ord=2 of a matrix would be its largest singular
-    # value.
+    # The root of the sum of squares: the Frobenius norm, and the norm of order 2 of vectors. The norm of order 2 of a
+    # matrix is its largest singular value, which is not supported.
     if ord in (None, "fro") or (ord == 2 and not is_matrix_norm):
         squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
         return np.sqrt(np.sum(squares, axis=axis, keepdims=keepdims))
@@ -258,11 +258,13 @@ def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8
 
     As in NumPy, b becomes a float first: a difference of integers could exceed their type.
     """
-    # A number of Python keeps its weak type.
+    # A number of Python remains one, so that the result has the type of a.
     y = b * 1.0 if isinstance(b, (int, float, complex)) else Array(trace, division_operands(trace, b)[0])
     within_tolerance = abs(np.subtract(a, y)) <= atol + rtol * abs(y)
-    is_close = np.equal(a, y) | (within_tolerance & np.isfinite(y))
-    return is_close | (np.not_equal(a, a) & np.not_equal(y, y)) if equal_nan else is_close
+    is_close = np.equal(a, y) | (within_tolerance & np.isfinite(y))  # infinities are close only if they are equal
+    if not equal_nan:
+        return is_close
+    return is_close | (np.not_equal(a, a) & np.not_equal(y, y))  # x != x only for NaN
 
 
 def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
