@@ -73,7 +73,7 @@ class FunctionEmitter(BlockArithmetic):
     def at_source_line(self, op: Operation) -> Iterator[None]:
         """Emit an OpLine with the location of `op`, if it is known, before the code that is emitted in this context."""
         location = line_of(op, self.function)
-        if location is not None and self.code.is_block_open:
+        if location is not None and self.code.is_block_open:  # nothing may follow the terminator of a block
             self.code.do("Line", self.m.file(location.file), location.line, location.column)
         yield
 

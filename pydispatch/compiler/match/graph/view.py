@@ -65,7 +65,8 @@ class GraphView:
     def forget(self, op: Operation) -> None:
         """Remove the cached nodes of an operation, after its operands changed.
 
-        If it is a cast or only adds or drops unit axes, the nodes of its users are removed, too: they skip it.
+        If it is a cast or only adds or drops unit axes, the nodes of its users are removed, too: they skip such an
+        operation, and were created from its operand.
         """
         self._nodes.pop(op, None)
         if op.name in CASTS or map_of_unit_axes(op) is not None:

@@ -31,8 +31,9 @@ def _exclusive_destination(build: Build, destination: SSAValue) -> SSAValue:
 
 
 def _is_exclusive(destination: SSAValue) -> bool:
-    """Return whether a destination is a result of `_exclusive_destination`: a rule below emitted the operation that
-    updates it, and must not replace it again.
+    """Return whether a destination is the result of an optimization barrier, as the rules of this file emit them.
+
+    Then a rule has emitted the operation that updates the destination, and must not replace that operation again.
     """
     return isinstance(destination.owner, OptimizationBarrierOp)
 

@@ -72,7 +72,7 @@ def _load_sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], lis
 
 
 def _store_sums(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], values: Sequence[str]) -> None:
-    """Emit the stores of a lane's sums, `values`, to the addresses of `_load_sums`; `memref` has their element type."""
+    """Emit the stores of a lane's sums, `values`, to the `addresses` that they were loaded from, in `memref`."""
     type_, align = scalar(memref.element), bit_width(memref.element) // 8
     for address, value in zip(addresses, values, strict=True):
         emitter.body.emit(f"store {type_} {value}, ptr {address}, align {align}")
