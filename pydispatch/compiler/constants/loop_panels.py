@@ -38,8 +38,8 @@ MOST_BYTES = 64 << 20
 def pack_before_loops(function: Operation, levels: Sequence[Level]) -> None:
     """Pack the loop-invariant factors of the products in the loops of a host function before the loops, in place.
 
-    A panel is a fixed number of adjacent columns, stored together with all their rows. A factor is packed where the
-    iterations, the rows of the product and the size of the copy make that faster, see the limits of this file.
+    A panel is a fixed number of adjacent columns, stored together with all their rows. A factor is packed if the loop
+    is known to have `MIN_ITERATIONS`, the product has `MIN_ROWS` to `MOST_ROWS` rows, and the copy fits `MOST_BYTES`.
 
         ^entry(%w):                              ^entry(%w):
           br ^header                               %panels = pack %w
@@ -145,7 +145,7 @@ def _layout_if_invariant(contraction: Contraction, body: Sequence[Block], levels
 
 
 def _insert(ops: Sequence[Operation], before: Operation, like: Operation) -> SSAValue:
-    """Insert operations before `before`, with the source location of `like`; return the first result of the last one."""
+    """Insert operations before `before`, with the source location of `like`; return the first result of the last."""
     block = before.parent
     assert block is not None
     for op in ops:

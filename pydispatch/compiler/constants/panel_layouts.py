@@ -138,7 +138,7 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
     outer = set(contraction.outer) & contraction.b.dims
     if not outer:
         return True
-    first, *inner = contraction.b.coordinates
+    first, *inner = contraction.b.coordinates  # the index of each dimension of B's tensor: a sum of loops times factors
     has_outer_dim_first = {dim for dim, _ in first.terms} == outer
     slices_are_matrices = len(inner) == 2  # K and N
     are_columns_last = contraction.b.is_contiguous(contraction.n)

@@ -24,6 +24,6 @@ def add_check(program: Program, op: Operation, function: str) -> int:
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
         raise unsupported(op, supported=tensor_rules())
-    atol, rtol = getattr(op, "tolerance", (0.0, 0.0))
+    atol, rtol = getattr(op, "tolerance", (0.0, 0.0))  # absolute and relative; only approximate comparisons have them
     location = location_of(op)
     return program.add_check(CheckKind[name], str(location) if location else "", function, atol, rtol)

@@ -90,7 +90,14 @@ class ProcedureLowering:
         """Divide `op` into segments and stops, and create their steps; `lower` emits them into `procedure`.
 
         A segment becomes one straight-line function, which a step runs. A stop, such as a read-back of an element, is
-        an operation that the interpreter of procedures executes itself. For the parameters, see the class.
+        an operation that the interpreter of procedures executes itself.
+
+        Args:
+            op: The function.
+            executables: The executables that it may dispatch.
+            constants: The constants of the program.
+            globals: The globals of the program.
+            procedure: The procedure that receives the steps.
         """
         self.op, self.executables, self.constants, self.globals = op, executables, constants, globals
         self.procedure = procedure

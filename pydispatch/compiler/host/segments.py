@@ -260,6 +260,7 @@ class Segmentation:
             %v = tensor.cast %a                     a view: it shares the memory of %a
             %c = flow.dispatch @ex::@c(%v)          ops: %v and %c; inputs: %a
         """
+        # Collect the constants and views that the operations read, and those that these views read.
         members = set(segment.own)
         pending = list(segment.own)
         while pending:
@@ -268,6 +269,7 @@ class Segmentation:
                 if source is not None and source not in members and _is_repeated(source):
                     members.add(source)
                     pending.append(source)
+        # Sort them into program order. The inputs are the values that no member computes.
         segment.own.sort(key=self.position_of.__getitem__)
         segment.ops = sorted(members, key=self.position_of.__getitem__)
         inputs = (v for op in segment.ops for v in op.operands if definition(v) not in members)

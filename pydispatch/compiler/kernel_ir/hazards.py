@@ -19,14 +19,18 @@ from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_na
 from pydispatch.ir.functions import CALLS
 
 Key = object
-"""Identifies a binding, an argument or an allocation, see `base_of`."""
+"""Identifies storage: ("binding", ordinal), ("argument", value) for an argument of the function, or the operation of an
+allocation."""
 ONE_INVOCATION, SEVERAL_INVOCATIONS = 1, 2
 """Who accesses storage: invocation 0 alone, or several. The maximum of two of these numbers is their union."""
 
 
 @dataclass
 class Accesses:
-    """Keys of the storage that code reads and writes, see `base_of`."""
+    """Keys of the storage that code reads and writes.
+
+    A key identifies a whole binding, argument of the function or allocation: elements are not told apart.
+    """
 
     reads: set[Key] = field(default_factory=set)
     writes: set[Key] = field(default_factory=set)

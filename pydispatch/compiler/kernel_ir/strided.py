@@ -283,7 +283,10 @@ class _Interchange:
         self._emit_invocations(build, lanes, partial(self._copy_body, first), first_lane)
 
     def _store_initial_values(self, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-        """Emit the stores of the initial carried values of invocation `lane`; `values` is as in `Body`."""
+        """Emit the stores of the initial carried values of invocation `lane`.
+
+        `values` maps values of the original loops to those of this invocation.
+        """
         for initial, memory in zip(self.strided.loop.iter_args, self.memories, strict=True):
             build.op(memref.StoreOp.get(values.get(initial, initial), memory, [lane]))
 

@@ -150,8 +150,11 @@ def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
 
     All its accesses must be of vectors at constant positions. Stores must be of whole lines, in loops that are not cut
     short. The array gains if a load overlaps two lines: CPUs forward one store to a load, but not two.
+
+    phases: the loops over invocations that access the array, in program order.
     """
-    operations, overlaps = 0, False
+    operations = 0  # that would be emitted for all vectors of all phases
+    overlaps = False  # whether a load overlaps two lines
     for phase in phases:
         lane = phase.loop.body.block.args[0]
         for first in phase.vectors():

@@ -291,7 +291,8 @@ def _shift(kind: type[Operation]) -> Rule:
         if target.has_word_counts and width > 32:
             # The machine takes only the low 32 bits of the count: a count of 2^32 would shift by 0.
             rhs = builder.op(arith.MinUIOp, rhs, most)
-        shifted = builder.unguarded(kind, lhs, rhs)  # `select` ignores it where the count is too large: no guard
+        # The result is undefined where the count is too large; `select` ignores it there.
+        shifted = builder.unguarded(kind, lhs, rhs)
         return [builder.select(fits, shifted, builder.number(0))]
 
     return rule

@@ -30,7 +30,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
     if format_of(size).computes_in_pairs:  # the root is a sum of two floats
         is_nonzero = z > 0.0  # `root_pair` divides by the root, so that it is passed 1 instead of 0
         high, low = root_pair(choose(is_nonzero, z, 1.0))
-        root, root_low = choose(is_nonzero, high, 0.0), choose(is_nonzero & outer, low, 0.0)
+        root, root_low = choose(is_nonzero, high, 0.0), choose(is_nonzero & outer, low, 0.0)  # no root up to 1/2
         s = choose(outer, root, size)
         return outer, s, root_low + s * (z * polynomial(z, "asin"))
     s = choose(outer, z.sqrt(), size)

@@ -200,9 +200,12 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
     def element_of(self, name: str, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
-        """Load the element of a constant table that has this word as its index; `type_` is that of an element.
+        """Load the element of a constant table that has this word as its index.
 
-        `name` identifies the table, see `Body.table`.
+        Args:
+            name: Identifies the table, which is created on first use and shared by later loads.
+            values: All elements of the table.
+            type_: Type of an element.
         """
         return self.body.table(name, values, type_, self.resized(32).value)
 

@@ -54,9 +54,10 @@ def _constant_distance(upper: Index, lower: Index) -> int | None:
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """Return the product of iteration counts. It is 0 or less if a count is 0 or less, see `steps`.
+    """Return the product of iteration counts. It is 0 or less if a count is 0 or less.
 
-    If several counts may be negative, they are clamped to 0: the product of two negative counts would be positive.
+    A dynamic count may be negative: then the range is empty. If several counts are dynamic, they are clamped to 0,
+    because the product of two negative counts would be positive.
     """
     total: Index = 1
     are_several_dynamic = sum(type(count) is not int for count in counts) > 1
@@ -169,7 +170,7 @@ def distribute(
         unroll: Number of successive iterations of an invocation without a test in between; 1: no unrolling.
     """
     build = workgroup.build(op)
-    counts = [steps(build, range_) for range_ in bounds]
+    counts = [steps(build, range_) for range_ in bounds]  # iterations of each dimension
     total = total_of(build, counts)
     # `narrow`: whether the divisions that compute indices from iteration numbers have 32-bit operands.
     has_few_iterations = type(total) is int and total < WORD_LIMIT
@@ -201,7 +202,7 @@ def _rounds(
     With 1000 iterations, 64 invocations and an unroll factor of 4, a step of the main loop has 256 iterations, 4 of
     each invocation. Three steps run the iterations 0 to 767; the second loop runs 768 + own_index, 832 + own_index, ...
     """
-    # Constant counts that need one round, or only whole rounds, whose loop is not unrolled.
+    # Constant counts: at most one iteration for each invocation, or equally many for all (that loop is not unrolled).
     values = list(carried)
     if type(total) is int and total <= invocations:
         return values if total <= 0 else _at_most_one(build, own_index, total, invocations, values, body)

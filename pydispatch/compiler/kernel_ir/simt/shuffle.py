@@ -9,7 +9,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operan
 from pydispatch.compiler.kernel_ir.build import TRUTH, WORD, Build
 
 DOWN, INDEX, XOR = 0, 1, 2
-"""Modes of a shuffle: how the lane that is read is computed from the own one and the offset, see `ShuffleOp`."""
+"""Modes of a shuffle, the lane that is read: own lane + offset (DOWN), offset (INDEX), own lane xor offset (XOR)."""
 
 
 @irdl_op_definition

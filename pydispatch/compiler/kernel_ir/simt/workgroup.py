@@ -120,7 +120,9 @@ class Workgroup:
         self.workgroup_allocations: set[Operation] = set()  # allocations that all invocations share
         self.reductions = 0  # number of distributed reductions
         self.barriers = list(ops.get("gpu.barrier", ()))  # barriers of the source, then inserted ones
-        self.scratch: dict[object, SSAValue] = {}  # (element type, size, key) → array of partial results, see meet.py
+        # Workgroup memory in which reductions combine partial results: (element type, number of elements, key) → array.
+        # The key tells apart arrays that are used at the same time.
+        self.scratch: dict[object, SSAValue] = {}
         self.loops: list[LoopState] = []  # the sequential loops around the current operation, outermost first
         # Memory that one invocation writes and another accesses after a barrier.
         self._exchanged_memory: set[Key] = set()

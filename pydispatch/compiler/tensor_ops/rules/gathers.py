@@ -80,7 +80,8 @@ class TensorGather(TensorOp):
 class TensorScatter(Update):
     """Rule of `tensor.scatter`: the result is the destination with slices overwritten at computed coordinates.
 
-    The source has the slices. Indices, batch, and dimensions that slices drop are as for `TensorGather`. For
+    The source has the slices. The last dimension of the indices has the coordinates of one slice in the dimensions
+    `scatter_dims` of the destination; the other dimensions, the batch, count the slices. For
 
         %r = tensor.scatter %s into %d[%i] scatter_dims([1]) unique
           : (tensor<5x4x6xf32>, tensor<4x8x6xf32>, tensor<5x1xindex>) -> tensor<4x8x6xf32>
