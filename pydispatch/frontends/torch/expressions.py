@@ -22,7 +22,9 @@ def symbol_name(size: SizeText) -> str | None:
 
 
 def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
-    """Return the value of a size: a number, or an expression over the sizes that `symbols` has by name of the symbol.
+    """Return the value of a size, which is a number or an expression over symbols.
+
+    symbols: name of a symbol, such as s0 -> its value.
 
     Return None for unknown symbols and for functions that sizes do not support.
     """
@@ -85,7 +87,8 @@ def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
 def _integer(node: ast.expr) -> int:
     """Return the value of n, the argument of `Integer(n)`.
 
-    Raise KeyError if it is no integer of less than 62 bits; `evaluate` then returns None, as for all unsupported input.
+    Raise KeyError unless n is an integer with a magnitude below 2^62. `evaluate` turns this error into None, its result
+    for all unsupported input.
     """
     try:
         value = ast.literal_eval(node)

@@ -91,7 +91,7 @@ def _with_flat_results(program: Any) -> Any:
 
     `_saved` writes this copy if the program returns a Python structure that files cannot describe.
     """
-    structure = sys.modules["torch"].utils._pytree.tree_structure
+    structure = sys.modules["torch"].utils._pytree.tree_structure  # structure(tuple of n items): that of a flat tuple
     flat = copy.copy(program)
     flat._module_call_graph = [
         replace(entry, signature=replace(s, out_spec=structure(tuple(range(s.out_spec.num_leaves)))))

@@ -64,7 +64,7 @@ class _GraphReader:
     """Reader that converts one GraphModule of torch.fx to the data of `schema.py`, in tables that `graph` fills."""
 
     def __init__(self, module: Any) -> None:
-        """Begin with empty tables for the GraphModule `module`."""
+        """Create a reader of the GraphModule `module`. Its tables are empty until `graph` is called."""
         self.module = module
         self.constants: dict[str, StoredArray] = {}  # name of a node that reads a tensor of the module -> its elements
         self.selections: dict[Any, Argument] = {}  # node that selects one of several results -> name of that result
@@ -123,8 +123,9 @@ class _GraphReader:
     def _results(self, node: Any) -> tuple[Argument, ...]:
         """Return the names of a node's results.
 
-        Result n of several is `node.n`. The nodes that select it (getitem) are recorded in `selections`. The results of
-        an operator that returns a list are one item, a tuple of names.
+        A single result has the name of the node; result n of several is called `<name of the node>.n`. The nodes that
+        select one of several results (getitem) are recorded in `selections`. If the operator returns a list, the return
+        value is one item: the tuple of the names in the list.
 
         Raise ProgramFault if a node takes all results at once, instead of selecting one.
         """
@@ -167,7 +168,7 @@ class _GraphReader:
         kind = type(value).__name__
         if kind == "dtype":
             return dtype_of(value)
-        if kind == "SymInt" and isinstance(size := _size(value), int):
+        if kind == "SymInt" and isinstance(size := _size(value), int):  # a symbolic size whose value is known
             return size
         return OpaqueArgument(kind, str(value))
 

@@ -25,7 +25,7 @@ class JsonValue:
     __slots__ = ("_key", "_parent", "raw")
 
     def __init__(self, raw: Any, key: str | int, parent: JsonValue | None = None) -> None:
-        """Wrap a value, whose path in the document errors show. For the arguments see the class."""
+        """Wrap a value. The class describes the arguments; `key` and `parent` give the path that errors show."""
         self.raw = raw
         self._key = key
         self._parent = parent

@@ -72,7 +72,7 @@ class TensorView(TensorMemory):
             the view. None if PyTorch decides by the strides whether the operator returns a view or a copy, as for
             `reshape` of a tensor that is not row-major; an access whose result depends on this raises the error that
             `ambiguous()` returns.
-        ambiguous: Returns that error.
+        ambiguous: Returns the error for such an access.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class TensorView(TensorMemory):
         """Create a view with the cached contents `tensor`. The class describes the arguments."""
         super().__init__(tensor)
         self._base = base
-        self._base_writes = base.write_count  # the writes that the cached contents include
+        self._base_writes = base.write_count  # number of writes to the base that the cached contents include
         self._take = take
         self._put = put
         self._ambiguous = ambiguous
@@ -101,8 +101,9 @@ class TensorView(TensorMemory):
 
     @property
     def tensor(self) -> Tensor:
-        """Return the current contents, taken from the base again if that was written. Raises CompileError if this view
-        may be a copy of the contents before that write.
+        """Return the current contents. If the base was written since they were cached, take them from the base again.
+
+        Raises CompileError if the base was written and this view may be a copy, which has the old contents.
         """
         if self._base_writes != self._base.write_count:
             if self._put is None:  # PyTorch may have returned a copy, which a write to the base does not change

@@ -86,7 +86,8 @@ def result_type(operands: Sequence[Operand]) -> DType:
 
     Tensors of rank 0, and then numbers, change the type only if they have a higher category.
     """
-    groups: list[DType | None] = [None, None, None]  # tensors with axes, tensors of rank 0, numbers
+    # The promoted type of each group: tensors with axes, tensors of rank 0, numbers. None for an empty group.
+    groups: list[DType | None] = [None, None, None]
     for operand in operands:
         if isinstance(operand, Tensor):
             group, dtype = (0 if operand.rank else 1), operand.dtype
@@ -100,9 +101,10 @@ def result_type(operands: Sequence[Operand]) -> DType:
 
 
 def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
-    """Return the promoted type of two groups of operands, from the type of each; None stands for an empty group.
+    """Return the promoted type of two groups of operands, from the type of each group; None is an empty group.
 
-    `lower` is the type of the group of lower priority, and counts only if its category is higher.
+    lower: type of the group of lower priority, such as numbers next to tensors. It changes the result only if its
+    category (bool, integer, float, complex) is higher.
     """
     if higher is None or lower is None:
         return higher or lower

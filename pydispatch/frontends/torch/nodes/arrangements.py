@@ -97,8 +97,10 @@ def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
 
 @converts("aten.roll")
 def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
-    """Move elements by `shifts` positions along the axes `dims`, the last ones to the start; a negative shift moves to
-    the other side. If `dims` is empty, elements move in the flattened tensor.
+    """Move elements by `shifts` positions along the axes `dims`; elements beyond the end continue at the start.
+
+    Negative shifts move toward the start. For a shift of 1, [1, 2, 3] becomes [3, 1, 2]. If `dims` is empty, elements
+    move in the flattened tensor.
     """
     if not dims:
         return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, dims=(0,)), self.shape)
@@ -121,7 +123,7 @@ def diff(
     result = cat(builder, [x for x in (prepend, self, append) if x is not None], axis)
     for _ in range(n):
         size = result.shape[axis]
-        if size == 0:  # no neighbours; each difference would have one element less
+        if size == 0:  # no neighbours, and the slice below would have a negative size
             break
         later = slicing.slice_axis(builder, result, axis, start=1, limit=size)
         earlier = slicing.slice_axis(builder, result, axis, start=0, limit=size - 1)

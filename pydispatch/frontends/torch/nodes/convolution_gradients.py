@@ -44,11 +44,11 @@ def convolution_backward(
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
         gradient = convolutions.convolution(builder, grad_output, weight, window, groups=groups, dtype=inner)
-        # Output padding may add room for a further window in grad_output, whose result belongs to no input element.
+        # With output padding, one more window may fit in grad_output; its result belongs to no element of the input.
         gradients[0] = slicing.slice_(builder, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
-        # Elements at the end of an axis that no window reads have the gradient 0: the transposed convolution, whose
-        # result ends with the last element that is read, is extended by them.
+        # The result of a transposed convolution ends with the last element that a window reads. Elements after it have
+        # the gradient 0: they are added as output padding.
         unread = _unread_tail(input, weight, grad_output, window)
         gradients[0] = convolutions.transposed_convolution(
             builder, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner

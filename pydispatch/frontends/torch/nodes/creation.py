@@ -104,7 +104,7 @@ def arange_step(
     """
     is_integer = not any(isinstance(n, float) for n in (start, end, step))
     is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))
-    # A float such as 2.0 becomes an int, because next to a dynamic size all bounds must be integral.
+    # Floats with integral values, such as 2.0, become ints: with a dynamic size, start, end and step must be integers.
     low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
     if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
         return _integer_range(builder, low, high, by, dtype or (I64 if is_integer else F32))
@@ -146,7 +146,9 @@ def linspace(builder: Builder, start: Operand, end: Operand, steps: int, *, dtyp
     import numpy as np
 
     if isinstance(start, Tensor) or isinstance(end, Tensor):
-        # PyTorch interpolates each half from its own end, so that the last element is exactly the end.
+        # PyTorch computes the first half of the elements from `start` and the second from `end`, so that the last
+        # element is exactly the end. For the fraction p of the way, these are start + (end - start) * p and
+        # end - (end - start) * (1 - p).
         part = builder.constant(np.linspace(0.0, 1.0, steps), F64)
         low, high = (shapes.reshape(builder, as_tensor(builder, v, F64), []) for v in (start, end))
         values_ = formula(

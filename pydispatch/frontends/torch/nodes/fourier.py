@@ -45,7 +45,8 @@ def _count(x: Tensor, axes: Ints) -> Size:
 def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
     """Return the Fourier transform along all axes of `dim`, or the inverse unless `forward`.
 
-    `normalization` is PyTorch's code of the scaling, see `_scaled`.
+    `normalization` is PyTorch's code of the scaling: 0 for none, 1 to divide by the root of the number n of elements
+    along the axes, 2 to divide by n.
     """
     axes = shapes.axes_of(builder, list(dim), self.rank)
     result = self
@@ -58,8 +59,9 @@ def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization:
 def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
     """Return the Fourier transform of real numbers along all axes of `dim`, of which the last is transformed first.
 
-    onesided: whether only the first n // 2 + 1 of n elements along that axis are returned, as the others are their
-    conjugates.
+    onesided: whether only the first n // 2 + 1 of n elements along the last axis of `dim` are returned; the others are
+    conjugates of these. normalization: PyTorch's code of the scaling: 0 for none, 1 to divide by the root of the number
+    n of elements along the axes, 2 to divide by n.
     """
     axes = [shapes.axis_of(builder, d, self.rank) for d in dim]
     result = fourier.rfft(builder, self, axes[-1]) if onesided else fourier.fft(builder, self, axes[-1])
@@ -72,7 +74,8 @@ def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: in
 def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
     """Return the real numbers of a spectrum: its inverse Fourier transform along all axes of `dim`.
 
-    The last one has the first half of a spectrum, last_dim_size // 2 + 1 elements, and becomes `last_dim_size` numbers.
+    Along the last axis of `dim`, `self` has the first half of a spectrum, last_dim_size // 2 + 1 elements, and the
+    result has last_dim_size numbers.
     `normalization` is PyTorch's code of the scaling: 0 for none, 1 to divide by the root of the number n of elements
     along the axes, 2 to divide by n.
     """
@@ -122,8 +125,9 @@ def rfft(builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, n
 def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform half a spectrum back to n real numbers along an axis: the inverse of `rfft`.
 
-    The spectrum of real numbers is symmetric: element n - k is the conjugate of element k. `self` has the first
-    n // 2 + 1 elements along the axis, for example 4 for n = 6; it is cropped at the end or padded with zeros to that.
+    The spectrum of real numbers is symmetric: element n - k is the conjugate of element k. The transform
+    reads the first n // 2 + 1 elements along the axis, for example 4 for n = 6. `self` is cropped at the end, or padded
+    with zeros, to this size.
 
     Args:
         builder: The builder.

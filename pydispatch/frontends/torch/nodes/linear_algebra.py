@@ -27,10 +27,10 @@ def cholesky(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
 
 @converts("aten.linalg_cholesky_ex")
 def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
-    """Return the Cholesky factor, and 0 or the order of the first leading minor that is not positive definite.
+    """Return the Cholesky factor, and the order of the first leading minor that is not positive definite, 0 for none.
 
-    A factorization that fails leaves a pivot (element of the diagonal) that is not positive, or NaN. The first such
-    index, counted from 1, is that order. check_errors has no effect: a failure raises no error.
+    That order is the index, counted from 1, of the first pivot (element of the diagonal of the factor) that is not
+    positive or is NaN. check_errors has no effect: a failure raises no error.
     """
     factor = linear.cholesky(builder, self, lower=not upper)
     pivot = diagonal(builder, factor, offset=0, dim1=-2, dim2=-1)
@@ -43,8 +43,9 @@ def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_er
 
 @converts("aten.cholesky_solve")
 def cholesky_solve(builder: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """Solve A x = self, where `input2` is the Cholesky factor of A: L L^H x = self by a forward, then a backward
-    substitution. With `upper` the factor is U of A = U^H U.
+    """Solve A x = self. `input2` is the Cholesky factor of A: L of A = L L^H, or with `upper` U of A = U^H U.
+
+    The forward substitution solves L y = self (U^H y = self), the backward substitution L^H x = y (U x = y).
     """
     matrix, right = systems.broadcast_batches(builder, input2, self)
     partial = linear.triangular_solve(builder, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
@@ -154,8 +155,8 @@ def _singular_value_cutoff(
 ) -> Tensor:
     """Return the cutoff of singular values, [..., 1]: max(atol, rtol * largest magnitude).
 
-    x: the matrices [..., m, n]. values: their singular values or, if they are Hermitian, their eigenvalues. The default
-    of atol is 0, that of rtol eps * max(m, n) if atol is 0, else 0.
+    x: the matrices [..., m, n]. values: their singular values or, if the matrices are Hermitian, their eigenvalues.
+    atol: None for 0. rtol: None for eps * max(m, n) if atol is 0, else for 0; eps is the machine epsilon.
     """
     absolute = as_tensor(builder, 0.0 if atol is None else atol, values.dtype)
     if rtol is None:

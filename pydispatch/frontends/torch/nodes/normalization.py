@@ -101,9 +101,9 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Normalize each channel of each batch element of `input` [batch, channels, ...].
 
-    With `use_input_stats`, each is normalized by its own mean and variance. The running statistics [channels], where
-    they are passed, are then updated in place by the averages of these over the batch. Without it, all are normalized
-    by the running statistics.
+    With `use_input_stats`, each channel of each batch element is normalized by its own mean and variance. Running
+    statistics [channels] that are passed are updated in place by the averages of these means and variances over the
+    batch. Without `use_input_stats`, channels are normalized by the running statistics.
 
     momentum: weight of the batch in the updated running statistics. `cudnn_enabled` has no effect.
 
@@ -144,7 +144,7 @@ def _updated_statistics(
         momentum: Weight of the batch in the update.
     """
     mean, variance = statistics
-    # The running variance divides by count - 1, the one that normalizes the batch by count.
+    # `variance` is the sum of squared deviations divided by count; the running variance divides that sum by count - 1.
     n = reductions.size_as(builder, count, variance.dtype)
     unbiased = formula(builder, lambda v, k: v * (k / (k - 1.0)), variance, n)
     return [
@@ -173,8 +173,8 @@ def _normalize_by_batch(
     Return (normalized x, mean, 1 / sqrt(variance + eps)), of which PyTorch saves the last two for gradients; and the
     updated running mean and variance.
 
-    momentum: weight of the batch in the update. running: the running mean and variance; None, as its update, for one
-    that is not tracked.
+    momentum: weight of the batch in the update. running: the running mean and variance; one that is not tracked is
+    None, and so is its update.
     """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(builder, m, axes) for m in normalization.moments(builder, x, axes))
@@ -201,8 +201,9 @@ def _batch_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float,
 ) -> Normalized:  # fmt: skip
-    """Normalize each channel: in training by the statistics of the batch, with an in-place update of the running
-    statistics, else by the running statistics.
+    """Normalize each channel: by the statistics of the batch if `training`, else by the running statistics.
+
+    In training, the running statistics that are passed are updated in place.
 
     Return the result, and the mean and inverse deviation of the batch that PyTorch saves for gradients; outside of
     training these two are empty. momentum: weight of the batch in the updated running statistics.
@@ -235,8 +236,8 @@ def _batch_norm_inference(
 ) -> Normalized:
     """Normalize each channel by the running statistics.
 
-    Return the result, and two empty vectors in place of the mean and the inverse deviation that PyTorch saves for
-    gradients in training; PyTorch's are empty too on CPUs. `momentum` has no effect.
+    Return the result and two empty vectors. They take the place of the mean and the inverse deviation, which PyTorch
+    saves for gradients in training only: on CPUs its vectors are empty here too. `momentum` has no effect.
     """
     normalized = normalization.batch_norm(
         builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps

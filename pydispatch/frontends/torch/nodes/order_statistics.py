@@ -23,9 +23,9 @@ def _count_not_nan(builder: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
-    """Return the index at which the lower median of x is, once x is sorted along an axis with NaN last.
+    """Return the index of the lower median of x in x sorted along an axis, with NaN last.
 
-    Without `skips_nan`, the median of elements with a NaN is NaN: the result is the index of the first one.
+    Without `skips_nan`, the median of elements of which one is NaN is NaN: return the index of the first NaN.
     """
 
     def index(n: Element, size: Element) -> Element:
@@ -72,7 +72,7 @@ def _median_of_all(builder: Builder, self: Tensor, *, skips_nan: bool) -> Tensor
     values, _ = ordering.sort_with_indices(builder, flat, axis=0)
     if not self.dtype.is_float:
         builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
-    elif isinstance(size, Expr) or size == 0:  # of no elements, the median's index 0 reads this NaN
+    elif isinstance(size, Expr) or size == 0:  # append a NaN, which index 0 reads if there are no elements
         values = slicing.pad(builder, values, low=[0], high=[1], value=float("nan"))
     return shapes.reshape(
         builder,
@@ -94,7 +94,8 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
     axis = _reduced_axis(builder, "mode", self, dim)
     values, positions = ordering.sort_with_indices(builder, self, axis)
     # In sorted order equal elements are adjacent. An element's index minus that of the first equal element counts the
-    # equal elements before it. The largest count marks the last element of the longest sequence.
+    # equal elements before it: 0, 1, 0, 1, 2 for the elements 3, 3, 5, 5, 5. The largest count marks the last element
+    # of the longest sequence.
     first = slicing.slice_axis(builder, values, axis, start=0, limit=1)
     all_but_last = slicing.slice_axis(builder, values, axis, start=0, limit=self.shape[axis] - 1)
     previous = slicing.concat(builder, [first, all_but_last], axis)

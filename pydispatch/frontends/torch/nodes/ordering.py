@@ -39,8 +39,9 @@ def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = Fa
 def topk(
     builder: Builder, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return the `k` largest (or smallest) elements along an axis, best first also if `sorted` is false, and their
-    indices in `self`.
+    """Return the `k` largest elements along an axis (smallest unless `largest`), and their indices in `self`.
+
+    The largest (smallest) one is first, also if `sorted` is false.
     """
     if not self.rank:
         return self, builder.constant(0, I64)
@@ -81,7 +82,7 @@ def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
         """Return log(exp(running) + exp(element)) without overflow."""
         running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.min(element), running.max(element)
-        # Of two infinities of one sign that infinity is the result; low - high would be NaN.
+        # Two equal infinities have that infinity as the result, since low - high would be NaN.
         is_infinite = low.is_equal(high) & ~low.unary("is_finite")
         return is_infinite.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 
@@ -135,8 +136,8 @@ def searchsorted(
         rows = gathers.take_along(builder, rows, sorter, rows.rank - 1)
     if rows.rank > 1:  # a row for each row of x: each element of this row of x is compared to the whole sorted row
         rows = shapes.expand_dims(builder, rows, [rows.rank - 1])
-    # Count by comparing each element to the whole row. "Less" is computed as not (row >= x), which is true for a NaN in
-    # x: a NaN is greater than all.
+    # Count the elements r of the row with r < x, or r <= x. These are computed as not (r >= x), or not (r > x), which
+    # are true if x is NaN: a NaN is sorted after all numbers.
     order = "gt" if right or side == "right" else "ge"
     below = ew.unary(builder, "not", ew.compare(builder, order, rows, shapes.expand_dims(builder, x, [x.rank])))
     return reductions.reduce(builder, "add", ew.convert(builder, below, I32 if out_int32 else I64), [x.rank])
@@ -170,8 +171,10 @@ def _requested(builder: Builder, distinct: Distinct, inverse: bool, counts: bool
 def unique(
     builder: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
-    """Return the distinct elements in ascending order, also if `sorted` is false, and the inverse and the counts, which
-    are empty unless requested (see `Distinct`).
+    """Return the distinct elements in ascending order, the inverse and the counts; `sorted` has no effect.
+
+    The inverse has, for each element of `self`, the index of its equal among the distinct ones. The counts are how
+    often each distinct element occurs. Inverse and counts are empty unless requested.
     """
     values, _, inverse, counts = selection.distinct_slices(
         builder, shapes.reshape(builder, self, [-1]), axis=0, sort=True
@@ -186,10 +189,10 @@ def unique_dim(
     builder: Builder, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Distinct:  # fmt: skip
-    """Return the distinct slices along an axis in ascending order, also if `sorted` is false; for each slice of
-    `self` the index of its equal among these (the inverse); and how often each occurs.
+    """Return the distinct slices along an axis in ascending order, the inverse and the counts; `sorted` has no effect.
 
-    The inverse and the counts are empty unless requested.
+    The inverse has, for each slice of `self`, the index of its equal among the distinct ones. The counts are how often
+    each distinct slice occurs. Inverse and counts are empty unless requested.
     """
     values, _, inverse, counts = selection.distinct_slices(
         builder, self, shapes.axis_of(builder, dim, self.rank), sort=True

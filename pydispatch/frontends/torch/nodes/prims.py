@@ -69,10 +69,10 @@ def where(builder: Builder, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
 def _reduction(
     name: str, builder: Builder, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None
 ) -> Tensor:
-    """Reduce along the axes `dims`, or along all axes if that is None. The result lacks these axes.
+    """Reduce along the axes `dims`, or along all axes if `dims` is None. The result lacks these axes.
 
-    name: the function that combines two elements, such as "add". output_dtype: type in which they are combined; None
-    for that of `inp`.
+    name: function that combines two elements, such as "add". output_dtype: type in which elements are combined, and of
+    the result; None for that of `inp`.
     """
     axes = range(inp.rank) if dims is None else [axis_of(builder, d, inp.rank) for d in dims]
     return reductions.reduce(builder, name, ew.convert(builder, inp, output_dtype or inp.dtype), axes)
@@ -85,7 +85,7 @@ def var(
 ) -> Tensor:  # fmt: skip
     """Return the variance over `dims` (all axes for None), which are removed.
 
-    correction: number that is subtracted from the count in the divisor; None for 1.
+    correction: the sum of squared deviations is divided by the number of elements minus this; None for 1.
     """
     axes = [axis_of(builder, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
     less = float(1 if correction is None else correction)  # type: ignore[arg-type]

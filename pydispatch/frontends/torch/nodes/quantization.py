@@ -97,10 +97,10 @@ def dequantize_per_channel(
     *,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    """Return (input - zero_point) * scale in `out_dtype`, f32 by default, with a zero point and scale for each index
-    along `axis`; zero_points is None for zeros.
+    """Return (input - zero_point) * scale, with a zero point and a scale for each index along `axis`.
 
-    quant_min, quant_max and dtype describe the range and type of the input, and have no effect.
+    zero_points: None for zeros. out_dtype: type of the result; None for f32. quant_min, quant_max and dtype describe
+    the range and type of the input, and have no effect.
     """
     x = input
     # Zeros that are known at compile time are not subtracted.
@@ -138,10 +138,10 @@ def dequantize_per_token(
 
 
 def _rows_by_group(builder: Builder, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
-    """Reshape a matrix to rows of `group_size` elements, each of which has one scale.
+    """Reshape a matrix to rows of `group_size` elements, so that each row of the result has one scale.
 
-    scales: [rows of x, groups of a row]. A group size larger than a row stands for the whole row, if that has one
-    scale.
+    scales: [rows of x, groups of a row]. If a row has one scale and fewer than `group_size` elements, its group is the
+    whole row.
     """
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
@@ -153,8 +153,9 @@ def quantize_per_channel_group(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     group_size: int = 128,
 ) -> Tensor:  # fmt: skip
-    """Quantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point, like
-    `quantize_per_token` quantizes rows.
+    """Quantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point.
+
+    The result is clamp(round(input * (1 / scale) + zero_point)) from quant_min to quant_max as `dtype`.
     """
     rows = _rows_by_group(builder, input, scales, group_size)
     scale, zero = (shapes.reshape(builder, v, [-1, 1]) for v in (scales, zero_points))
@@ -166,10 +167,11 @@ def dequantize_per_channel_group(
     builder: Builder, w_int8: Tensor, scales: Tensor, zero_points: Tensor | None, quant_min: int, quant_max: int,
     dtype: DType, group_size: int = 128, output_dtype: DType = F32,
 ) -> Tensor:  # fmt: skip
-    """Dequantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point; zero_points
-    is None for zeros.
+    """Return (w_int8 - zero_point) * scale, with a scale and a zero point for each group of `group_size` adjacent
+    elements of a row.
 
-    quant_min, quant_max and dtype describe the range and type of the input, and have no effect.
+    zero_points: None for zeros. quant_min, quant_max and dtype describe the range and type of the input, and have no
+    effect.
     """
     rows = _rows_by_group(builder, w_int8, scales, group_size)
     rows = rows if zero_points is None else sub(builder, rows, shapes.reshape(builder, zero_points, [-1, 1]))
@@ -188,8 +190,10 @@ def _extremes_around_zero(builder: Builder, x: Tensor, axes: Sequence[int], keep
 def choose_qparams(
     builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
-    """Return the scale and zero point that map the range of the elements, extended to contain 0, to the integers from
-    quant_min to quant_max. The scale is at least eps; the results are vectors of one element. `dtype` has no effect.
+    """Return the scale and the zero point for a range of integers from quant_min to quant_max, vectors of one element.
+
+    They map the range of the elements, extended to contain 0, to these integers. The scale is at least eps. `dtype` has
+    no effect.
     """
     extremes = _extremes_around_zero(builder, input, range(input.rank), keep=False)
     scale = formula(builder, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
@@ -204,13 +208,15 @@ def choose_qparams(
 def choose_qparams_symmetric(
     builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
-    """Return the scale, at least eps, that maps the largest magnitude to half the range of integers from quant_min to
-    quant_max, and the zero point in its middle. The results are vectors of one element.
+    """Return the scale and the zero point for a range of integers from quant_min to quant_max, vectors of one element.
+
+    The scale, at least eps, maps the largest magnitude to half the length of the range. The zero point is the middle of
+    the range; for int8 it is 0.
     """
     half = (quant_max - quant_min) / 2
 
     def scale_of(low: Element, high: Element) -> Element:
-        """Return the largest magnitude, from the extremes of the elements, divided by `half`, and at least eps."""
+        """Return the largest magnitude divided by `half`, at least eps. low, high: extremes of the elements and 0."""
         return ((-low).max(high) / half).max(eps)
 
     scale = formula(builder, scale_of, *_extremes_around_zero(builder, input, range(input.rank), keep=False))
@@ -231,8 +237,9 @@ _LEAST_MAGNITUDE_OF_TOKEN = 1e-5
 
 
 def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return, for each row of the last axis, the f64 scale that maps its largest magnitude to 127, and the zero point
-    0, both [..., 1].
+    """Return the scale and the zero point of each row (token) along the last axis, both [..., 1].
+
+    The scale, an f64, maps the largest magnitude of the row to 127. The zero point is 0.
     """
     if dtype != I8:
         raise builder.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
@@ -248,17 +255,18 @@ _XNNPACK_EPS = 1.1920928955078125e-07  # 2^-23; the smallest scale that XNNPACK'
 
 @converts("quantized_decomposed._choose_qparams_per_token_asymmetric_impl")
 def choose_qparams_per_token_asymmetric(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return for each row the scale, as f64, and the zero point that map its elements, and 0, to i8: [..., 1].
+    """Return the scale (f64) and the zero point of each row, both [..., 1].
 
-    `dtype` has no effect.
+    They map the range of the row's elements, extended to contain 0, to the integers from -128 to 127. `dtype` has no
+    effect.
     """
     extremes = _extremes_around_zero(builder, input, [-1], keep=True)
     scale = formula(builder, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 
     def zero(low: Element, high: Element, scale: Element) -> Element:
-        """Return the zero point, from that end of the range whose rounding error is smaller, as PyTorch does."""
+        """Return the zero point, computed from the minimum or from the maximum of the row by the rule of PyTorch."""
         low, high = low / scale, high / scale
-        # The zero point that maps the minimum to -128, or that which maps the maximum to 127.
+        # -128 - low maps the minimum to -128; 127 - high maps the maximum to 127.
         zero_ = ((low - 128.0) + (high + 127.0) > 0.0).where(-128.0 - low, 127.0 - high)
         return zero_.max(-128.0).min(127.0).unary("round_even").to(I64)
 
@@ -322,8 +330,9 @@ def fake_quantize_if_enabled(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the results of `fake_quantize_mask` if the flag tensor `fake_quant_enabled` is not 0 at run time; else
-    `self` and a mask of true.
+    """Return `self` quantized and dequantized, and the mask of the elements that were not clamped.
+
+    If the flag tensor `fake_quant_enabled` is 0 at run time, return `self` and a mask whose elements are all true.
     """
     result, mask = fake_quantize_mask(builder, self, scale, zero_point, quant_min, quant_max)
     enabled = formula(builder, lambda v: v.is_unequal(0), shapes.reshape(builder, fake_quant_enabled, []))
@@ -378,8 +387,10 @@ def fake_quantize_channels_learned(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:  # fmt: skip
-    """Quantize and dequantize with a scale and learned zero point for each index along `axis`; zero points are floats
-    that are rounded and clamped first. `grad_factor` affects gradients only.
+    """Quantize and dequantize `self` with a scale and a zero point for each index along `axis`.
+
+    zero_point: learned floats; they are first rounded, and clamped to [quant_min, quant_max]. `grad_factor` affects
+    gradients only.
     """
     zeros = _round_zero_points(builder, zero_point, quant_min, quant_max)
     return fake_quantize_channels(builder, self, scale, zeros, axis, quant_min, quant_max)

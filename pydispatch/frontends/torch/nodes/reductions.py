@@ -83,9 +83,9 @@ def _extreme_with_index(
 
 
 def _argument(name: str, builder: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Return the index along an axis of the maximum ("max") or minimum ("min"), that of the first of equal elements.
+    """Return the index along an axis of the maximum (name "max") or minimum ("min"); of equal ones, that of the first.
 
-    Without an axis, the index is that in the flattened tensor.
+    Without an axis, return the index in the flattened tensor.
     """
     if not self.rank:
         return builder.constant(0, I64)

@@ -19,7 +19,8 @@ def grid_sampler(
 ) -> Tensor:
     """Return interpolated elements of images [n, c, ...] at the positions of a grid [n, ..., axes].
 
-    A position is from -1 to 1 along each axis, the last axis of the image first. For the modes see `sampler_of`.
+    A position has a number from -1 to 1 for each axis, beginning with the last axis of the image. The modes are
+    PyTorch's codes: interpolation 0 is linear, 1 nearest, 2 cubic; padding 0 is zeros, 1 border, 2 reflection.
     """
     return sampling.grid_sample(
         builder, input, grid, sampler_of(builder, interpolation_mode, padding_mode, align_corners)

@@ -215,7 +215,7 @@ def repeat_interleave(
 ) -> Tensor:
     """Repeat each element along an axis, or of the flattened tensor for None, `repeats` times in a row.
 
-    `output_size`, the size of the result's axis, is derived instead of read.
+    `output_size`, the size of the axis of the result, has no effect: it is computed from `repeats`.
     """
     x = self if dim is not None else flatten(builder, self)
     axis = axis_of(builder, dim or 0, x.rank)
@@ -226,9 +226,10 @@ def repeat_interleave(
 
 @converts("aten.meshgrid")
 def meshgrid(builder: Builder, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
-    """Return for each vector its elements along its own axis of a grid, broadcast along the other axes.
+    """Return a tensor for each vector: its elements along its own axis of a grid, repeated along the other axes.
 
-    Vector i belongs to axis i; with the indexing "xy", the first two axes of the grid are exchanged.
+    Vector i belongs to axis i of the grid. With the indexing "xy", the first two axes of the grid are exchanged. For
+    the vectors [1, 2] and [3, 4, 5], the tensors are [2, 3], or [3, 2] for "xy".
     """
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
     grids = [

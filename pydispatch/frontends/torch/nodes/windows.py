@@ -51,8 +51,10 @@ class PoolWindows:
     ) -> None:
         """Compute the windows from PyTorch's arguments: one number for each spatial axis, or one for all.
 
-        stride: distance of windows; empty for `kernel`. padding: elements before and after each axis. ceil: whether a
-        last window may reach beyond the padding. Raise CompileError for arguments that do not fit.
+        kernel: size of a window. stride: distance of windows; if empty, that is the size of a window. padding: elements
+        before and after each axis. ceil: whether a last window may reach beyond the padding.
+
+        Raise CompileError for arguments that do not fit.
         """
         self.b = builder
         self.rank = x.rank
@@ -97,7 +99,11 @@ def _avg_pool(
     spatial: int, builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), ceil_mode:
     bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the mean of each window over `spatial` axes; for its divisor, see `divisor_of_windows`."""
+    """Return the mean of each window over the last `spatial` axes.
+
+    The sum of a window is divided by `divisor_override`; if that is None, by the number of the window's elements, of
+    which those in the padding count only with `count_include_pad`.
+    """
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation=(1,), ceil=ceil_mode)
     inner = normalization.wide(p.x.dtype)
     total = windows.pool(builder, "add", ew.convert(builder, p.x, inner), p.kernel, p.window, p.out)
@@ -111,23 +117,24 @@ def divisor_of_windows(
     """Return the divisor of each window's sum in average pooling: `stated`, or the number of the window's elements.
 
     For example, windows of 3 elements at a distance of 2 over 5 elements with a padding of 1 are [-1, 2), [1, 4) and
-    [3, 6). Their numbers are [2, 3, 2], or [3, 3, 3] with `padding_counts`.
+    [3, 6). The divisors are [2, 3, 2], or [3, 3, 3] with `padding_counts`.
 
     Args:
         builder: The builder.
         pool: The windows, with dilation 1.
-        padding_counts: Whether elements in the padding count. Those beyond the padding, to which the last window may
-            reach with `ceil_mode`, never do.
+        padding_counts: Whether elements in the padding count. Positions beyond the padding, which the last window may
+            include with `ceil_mode`, never count.
         stated: Divisor that the call states; None for the number of elements.
         dtype: Type of the result.
 
     Returns:
-        `stated` as a scalar, or the numbers [windows along each spatial axis...], which broadcast to the result.
+        `stated` as a scalar, or the counts [windows along each spatial axis...]; both broadcast to the sums.
     """
     if stated is not None:
         return builder.constant(stated, dtype)
-    # Along an axis, window o is [o * stride - pad, o * stride - pad + extent). Its intersection with [begin, end), the
-    # elements that count, has the number `counts`. The number of the window's elements is the product over the axes.
+    # Along an axis, window o is [o * stride - pad, o * stride - pad + extent). The elements in [begin, end) count:
+    # `counts` is the length of the intersection of both, min(window end, end) - max(window begin, begin). The number of
+    # elements of a window is the product of its counts along the axes.
     total = builder.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
         pad, stride, extent = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
