@@ -83,6 +83,7 @@ class OnnxTracer:
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)  # version of the operators of each domain
+        # Raise for inputs that the caller describes, but the graph lacks.
         declarations.check_names(self.builder, graph, [*inputs, *constants])
         # Declare the arguments. Inputs whose elements the file or the caller supplies are no arguments.
         initial = {tensor.name for tensor in graph.initializer} | set(constants)

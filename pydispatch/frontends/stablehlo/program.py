@@ -41,6 +41,7 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
             bounds = bounds_of_sizes(entry, sizes)
             inputs = tracer.inputs_of(entry, _argument_names(entry), sizes)
             weights = [_bound(b, *pair) for pair in zip(inputs, bound, strict=False)]
+            # `begin` starts a public function and returns its arguments; `finish` names it and its results.
             arguments = b.begin(inputs[len(bound) :], {name: least for name, (least, _) in bounds.items()})
             # Check the lower bounds at run time: n >= least if n - least + 1 is positive.
             for name, (least, message) in bounds.items():

@@ -34,7 +34,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
     equal = {key: key for key in open_axes}  # size -> the representative of the sizes that equal it
     for a, b in _asserted(entry):
         if a in equal and b in equal:
-            joined, kept = equal[b], equal[a]
+            joined, kept = equal[b], equal[a]  # the representatives of two sets, which become one
             equal = {key: kept if root == joined else root for key, root in equal.items()}
     # The name of each set, by its representative: one from JAX, else one made of the representative.
     given_names = {equal[key]: name for key, name in _named(entry) if key in equal}

@@ -36,6 +36,7 @@ def translated(module: ModuleOp) -> ModuleOp:
     for function in functions:
         names = [argument.name_hint or "" for argument in function.body.blocks[0].args]  # "": named by its index
         with b.at(function):
+            # `begin` starts a public function and returns its arguments, `finish` names it and its results.
             results = tracer.results_of(function, b.begin(tracer.inputs_of(function, names, sizes={})))
             b.finish(function.sym_name.data, {f"result{index}": tensor for index, tensor in enumerate(results)})
     return b.module

@@ -74,7 +74,7 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
     step = HostInteger.of(call.b, step)
     ((step > 0) | (step < 0)).require("Range: its step is 0")
     quotient = -((HostInteger.of(call.b, first) - last) // step)  # ceil(a / b) is -floor(-a / b)
-    return quotient.max(0).size("count")
+    return quotient.max(0).size(hint="count")  # a dynamic size with a symbol of this name
 
 
 def _count_of_floats(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:

@@ -88,6 +88,7 @@ def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tenso
     """
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
+    # The function that combines old and new elements; None replaces the old ones.
     combine = _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
     return assignment.put_along(call.b, x, indices, updates, axis, combine)
 
@@ -99,6 +100,7 @@ def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> 
     A row of `indices` [..., k] is the position of a slice along the first k axes of x.
     """
     _check_integers(call, indices)
+    # _REDUCTIONS: the function that combines old and new elements; None replaces the old ones.
     return assignment.put_nd(
         call.b, x, indices, updates, _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
     )

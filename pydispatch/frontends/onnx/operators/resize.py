@@ -120,7 +120,7 @@ def _scaled_size(call: NodeCall, size: Size, factor: Number) -> Size:
         scaled = formula(b, lambda n, s: (n * s).unary("floor").to(I64), reductions.size_as(b, size, F32), factor)
         (read,) = read_integers(b, scaled)
         (read >= 0).require(f"{call.node.op_type}: a scale is negative")
-        return read.size("resized")
+        return read.size(hint="resized")  # a dynamic size with a symbol of this name
     if not (math.isfinite(factor) and 0 < factor < 1 << 20):
         raise call.fail(f"a scale is {factor}; expected more than 0 and less than 2^20")
     if not isinstance(size, Expr):
@@ -155,7 +155,7 @@ def _target_sizes(
     quotients = elementwise.binary(b, "div", after, before)
     common = reductions.reduce(b, "min" if policy == "not_larger" else "max", quotients)
     scaled = formula(b, lambda n, s: (n * s + 0.5).unary("floor").to(I64), before, common)
-    return [n.size("resized") for n in read_integers(b, scaled)], [common] * len(old)
+    return [n.size(hint="resized") for n in read_integers(b, scaled)], [common] * len(old)
 
 
 def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Filter, beyond: float) -> Tensor:

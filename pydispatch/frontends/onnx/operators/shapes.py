@@ -206,7 +206,10 @@ def _expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
 
 
 def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Size:
-    """Return the size to which an axis of x and a size that each call computes broadcast together."""
+    """Return the size to which an axis of x and a size that each call computes broadcast together.
+
+    Each call checks that they do.
+    """
     n, wanted = x.shape[axis], HostInteger.of(call.b, wanted)
     (wanted >= 0).require("Expand: its operand 'shape' has a negative size")
     if n == 1:

@@ -80,7 +80,7 @@ def _slice_by_computed_step(
     # ceil((high - low) / step) by a floor division: forwards (high - low - 1) // step + 1, backwards
     # (high - low + 1) // step + 1.
     count = ((high - low - is_forward.where(1, -1)) // step + 1).max(0)
-    return indexing.strided_axis(call.b, x, axis, low, count.size("count"), step)
+    return indexing.strided_axis(call.b, x, axis, low, count.size(hint="count"), step)
 
 
 def _from_end(call: NodeCall, position: Integer, size: Integer) -> HostInteger:

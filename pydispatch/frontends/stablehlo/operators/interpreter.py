@@ -51,7 +51,7 @@ def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) 
     if parent is not op.parent_op():
         raise tracer.b.fail(f"probe '{_name(op)}' is in a branch, a called function or a loop within a loop",
                             "probe a value of this block or of the body of one of its loops")  # fmt: skip
-    compare(tracer, check.ExpectEqOp, value, expected, {})
+    compare(tracer, check.ExpectEqOp, value, expected, properties={})
     return ()
 
 

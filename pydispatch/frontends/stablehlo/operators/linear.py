@@ -157,6 +157,7 @@ def gees(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     if _letter(tracer, op, "sort") != "N":
         raise b.fail("the Schur form with sorted eigenvalues is not supported", "leave its eigenvalues in any order")
     t, q = eigen.schur(b, x)
+    # For complex matrices the eigenvalues; for real ones their real and their imaginary parts, two results.
     values = _eigenvalues(tracer, x, eigen.eigenvalues_of_schur(b, t))
     sorted_counts, status = (_zero_for_each_matrix(tracer, op, x) for _ in range(2))
     return t, q, *values, sorted_counts, status

@@ -23,7 +23,7 @@ def _fft2d(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     With the attribute `inverse` it is the inverse transform, which is not divided by the number of elements.
     """
     tracer.same_type(*inputs)
-    _check(tracer, inputs[0])
+    _check(tracer, inputs[0])  # raises unless it is f32 of rank 3
     sign = 1 if tracer.integer(op, "inverse", default=0) else -1  # of the exponent of exp(±2πi·jk/n)
     x = complex_of(tracer.b, inputs[0], inputs[1])
     rows = unscaled_transform(tracer.b, x, axis=2, sign=sign)

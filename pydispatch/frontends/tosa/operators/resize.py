@@ -113,6 +113,7 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
             coords.loop_index(3),
         ]
 
+    # `elements_at` runs `coordinates` for each element of the result; its last two operands are `coords.elements`.
     return elements_at(builder, x, shape, coordinates, _along(builder, rows, axis=1), _along(builder, columns, axis=2))
 
 
