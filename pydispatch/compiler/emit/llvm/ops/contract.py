@@ -87,8 +87,8 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         multiply_along_k(emitter, a, b, c, starts_at_zero)
     else:
         raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
-    # Many constants of the function would otherwise stay in vector registers that the sums of C need in the loop around
-    # this product.
+    # Without it, LLVM would keep the constants of other code in vector registers throughout the loop over blocks: the
+    # sums of the next block's product need these registers.
     _clobber_vectors(emitter)
 
 
