@@ -36,7 +36,7 @@ def complete(groups: FusionGroups) -> None:
 def _copy_duplicable(groups: FusionGroups) -> None:
     """Copy each duplicable operation (`is_duplicable`) of the block into the groups that read it.
 
-    Readers precede their operands here, so that a copied reader is in its group when its operands are copied.
+    The operations are visited in reverse order: a copied reader is in its group before its operands are visited.
     """
     in_program_order = list(groups.position)
     for op in reversed(in_program_order):

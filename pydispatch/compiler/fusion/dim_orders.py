@@ -230,7 +230,8 @@ def _dims_in_copy(copy: Structured) -> list[int]:
 def transposed(value: SSAValue, permutation: Sequence[int], op: Operation) -> SSAValue:
     """Insert a transposing copy of a tensor before `op`, and return it.
 
-    permutation: for each dimension of the tensor, the dimension of the copy.
+    permutation: for each dimension of the tensor, the dimension of the copy. With [1, 2, 0], a tensor of [4, 5, 6] has
+    a copy of [6, 4, 5], whose element (d0, d1, d2) is the tensor's element (d1, d2, d0).
     """
     rank = len(permutation)
     source_dims = [permutation.index(d) for d in range(rank)]  # for each dimension of the copy, that of the tensor

@@ -80,7 +80,7 @@ class _Division:
     fewest_steps: int = 1
 
     def parts_of(self, steps: int, has_remainder: bool) -> int | None:
-        """Return the best number of parts of a loop of `steps` steps; None if each would have too few.
+        """Return the best number of parts of a loop of `steps` steps; None if no number is possible.
 
         has_remainder: whether steps may remain after the last part. Otherwise the number of parts divides `steps`.
         """

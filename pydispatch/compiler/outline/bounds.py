@@ -188,8 +188,9 @@ class Bounds:
         # A computed offset is clamped so that the slice fits: in either direction, it may use the whole axis.
         if stride > 0 or offset is None:
             return forwards
-        # A backward slice has the elements start, start + stride, ... down to 0, or none if `start` is outside of the
-        # axis. `_elements_down_from` is then 0; otherwise it is start + 1, which is never less than the count.
+        # A backward slice has the elements start, start + stride, ... down to 0. It has none if `start` is outside of
+        # the axis: `_elements_down_from` returns 0 for such a start, otherwise start + 1, which is at least `count`. So
+        # the minimum of both is 0 or `count`.
         count = start // -stride + 1  # 7 // 3 + 1 = 3 for the elements 7, 4 and 1
         return self._minimum(count, self._elements_down_from(start, elements_from_start))
 
@@ -213,8 +214,9 @@ class Bounds:
         forwards = self._steps(elements_from_start, size_of_step)
         if offset is None:
             return forwards
-        # A backward slice has one in `size_of_step` of the elements start, ..., 0, or none if `start` is outside of the
-        # axis. `_elements_down_from` is then 0; otherwise it is start + 1, which is never less than the count.
+        # A backward slice has every `size_of_step`-th of the elements start, ..., 0. It has none if `start` is outside
+        # of the axis: `_elements_down_from` returns 0 for such a start, otherwise start + 1, which is at least `count`.
+        # So the minimum of both is 0 or `count`.
         count = self._steps(self._plus(start, 1), size_of_step)
         backwards = self._minimum(count, self._elements_down_from(start, elements_from_start))
         is_forward = self._compare("sge", stride, 0)

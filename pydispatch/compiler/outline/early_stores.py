@@ -76,7 +76,7 @@ def _is_reached_once(origin: Operation, store: Operation) -> bool:
 def _may_follow(op: Operation, origin: Operation) -> bool:
     """Return whether `op` may run after `origin`, by the control flow of their region.
 
-    The answer is True, without analysis, if they are in different regions, such as a loop body and its surroundings.
+    The result is True, without analysis, if they are in different regions, such as a loop body and its surroundings.
     """
     block, start = op.parent, origin.parent
     assert block is not None and start is not None

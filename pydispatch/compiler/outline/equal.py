@@ -28,6 +28,7 @@ class KnownExecutables:
 
         If there is, the caller drops `executable`. Otherwise `executable` is recorded for later dispatches.
         """
+        # The dispatch for which the first executable with this code was created, perhaps `dispatch` itself.
         first = self._known.setdefault(structural_key(executable), dispatch)
         if first is dispatch:
             return False

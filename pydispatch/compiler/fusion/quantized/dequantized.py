@@ -105,6 +105,7 @@ class Dequantized:
         Stored integers count as signed while `signed` is None: no operation that widens them has said otherwise.
         """
         is_unsigned = self.signed is False
+        # The range of the integers: (0, 255) or (-128, 127) for a width of 8.
         low, high = (0, (1 << self.width) - 1) if is_unsigned else _signed(self.width)
         least_zero, greatest_zero = (0, 0) if self.zero is None else self.zero.range
         return low - greatest_zero, high - least_zero

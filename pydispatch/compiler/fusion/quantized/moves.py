@@ -151,7 +151,7 @@ def _chain_after(move: Operation) -> list[GenericOp]:
 
 
 def _is_unary(op: GenericOp) -> bool:
-    """Return whether a generic computes each element from the one of its only input at the same index."""
+    """Return whether a generic computes each element from the element of its only input at the same index alone."""
     if len(op.inputs) != 1 or len(op.results) != 1 or not structured(op).is_parallel:
         return False
     reads_initial_value = op.body.block.args[1].uses.get_length() > 0

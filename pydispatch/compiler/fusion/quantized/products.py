@@ -99,7 +99,8 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
     corrections = zero_point_corrections(contraction, a, b, byte_products)
     reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
-    if contraction.acc == i32 and not corrections and reads_stored_already:
+    nothing_changes = contraction.acc == i32 and not corrections and reads_stored_already
+    if nothing_changes:
         return None
     # The product of integers, then the corrections for zero points, then the scales.
     if corrections:
