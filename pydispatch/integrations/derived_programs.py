@@ -61,7 +61,7 @@ class DerivedProgram(TracedProgram):
             )
         values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
         lacks_argument = any(name not in values for name in self.parameters)
-        # With more values than parameters, one is of an unknown name.
+        # With more values than parameters, one of them is passed under a name that is no parameter.
         if lacks_argument or len(values) > len(self.parameters) or len(args) > len(self.parameters):
             names = ", ".join(self.parameters)
             raise trace.fail(f"program '{self.name}' takes the arguments {names}, got {len(args) + len(named)}")
@@ -97,7 +97,7 @@ class DerivedProgram(TracedProgram):
             returned = self.primal.named(trace, self._recorded(trace, arguments))
             return [trace.tensor_of(value) for value in returned.values()]
 
-        # `differentiated` calls `run_primal`, and then the lambda with its results for the gradients of these results.
+        # `differentiated` calls `run_primal`. It passes the results to the lambda, which returns their cotangents.
         results, gradients = differentiated(trace, inputs, run_primal, lambda of: self._cotangents(trace, of, values))
         arrays = arrays_of(trace, [*(results if self.has_value else ()), *gradients])
         is_single = len(arrays) == 1 and not isinstance(self._chosen, (list, tuple))

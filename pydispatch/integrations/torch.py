@@ -63,7 +63,7 @@ def from_torch(
         raise InvalidArgumentError(
             f"keywords: expected a dict of example arguments by name, got {type(keywords).__name__}"
         )
-    program, names = model, dict[str, str]()
+    program, names = model, dict[str, str]()  # names: of the dynamic sizes, as the user states them
     if isinstance(model, torch.nn.Module):
         _check_example_arguments(model, args, keywords or {})
         program = torch.export.export(model, tuple(args), dict(keywords or {}), dynamic_shapes=dynamic_shapes)
@@ -413,5 +413,5 @@ class _Runner:
         for axis in layout.repeated:
             tensor = tensor.narrow(axis, 0, 1)
         # Copy with the axes in the order of the strides, then return the axes to their places.
-        inverse_order = sorted(range(tensor.ndim), key=layout.order.__getitem__)
+        inverse_order = sorted(range(tensor.ndim), key=layout.order.__getitem__)  # (2, 0, 1) has the inverse (1, 2, 0)
         return tensor.permute(layout.order).contiguous().permute(inverse_order).expand(sizes)

@@ -262,7 +262,8 @@ def bits(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entit
         raise context.error(
             node, f"bitcast of {x.type} to {target.value.name}: their widths differ", "use a type of the same width"
         )
-    # Between integers of one width there is nothing to emit: MLIR has one type for signed and unsigned ones.
+    # Integers of one width, signed and unsigned, have the same type in MLIR: nothing is emitted, only the type that the
+    # generator knows changes.
     if x.type == target.value.name or (x.type in INTEGERS and target.value.name in INTEGERS):
         return Scalar(x.name, target.value.name)
     return context.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)

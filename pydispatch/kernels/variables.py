@@ -215,8 +215,9 @@ class _Liveness:
 
         The body is visited until no iteration adds a variable. after: variables that are live after the loop.
         """
+        # `live`: variables that are live between two iterations. At first, those after the loop and in its head.
         live = self.before(node.orelse, after) | read_in([node.iter if isinstance(node, ast.For) else node.test])
-        while True:  # `live`: variables that are live between two iterations
+        while True:
             before_body = self.before(node.body, live)
             if isinstance(node, ast.For):
                 before_body -= self._assign_collectively(node, before_body)

@@ -138,6 +138,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         return is_read.where(value, other)
 
     # The Schur form of a Hermitian matrix is diagonal, with real eigenvalues, and Q has the eigenvectors.
+    # t is that of a / scale.
     t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))
     diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), axes=[1])
     values, order = ordering.sort_with_indices(builder, diagonal, axis=1)
@@ -205,7 +206,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
-        return (row + column).is_equal(0).where(one, value)
+        return (row + column).is_equal(0).where(one, value)  # row and column are 0
 
     def without_vectors(value: Element) -> Element:
         """Return the element, and 0 below the first subdiagonal, where `hessenberg` stores the vectors of

@@ -323,6 +323,7 @@ class Reals:
     def _conversion(self, a: Scalar, to: DType) -> Operation | None:
         """Return the operation that converts between two types; None if the bits remain the same."""
         value, source, element = a.value, a.dtype, to.element
+        # Between floats, from a float, to a float, then between integers.
         if source.is_float and to.is_float:
             if source.bits == to.bits:  # f16 and bf16, for example: through f32
                 return arith.TruncFOp(self.add_op(arith.ExtFOp(value, F32.element)), element)

@@ -65,6 +65,7 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     columns = _columns_of_slices(builder, x, axis)
     size = x.shape[axis]
     starts, run_index = _runs(builder, columns)
+    # The length of a run is the distance from its first index to that of the next run, or to the end of the axis.
     first = indices_of_true(builder, starts)
     boundaries = slicing.concat(
         builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], axis=0
@@ -152,7 +153,7 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     [0, 1, 1, 2].
     """
     size = columns[0].shape[0]
-    head_count = one_unless_empty(size)
+    head_count = one_unless_empty(size)  # 1, or 0 for a table without rows
     # The row before each row; the first row, which has none, is repeated.
     previous = [
         slicing.concat(

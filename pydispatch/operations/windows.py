@@ -104,9 +104,9 @@ def _padded(
 ) -> list[Tensor]:  # fmt: skip
     """Return the tensors, each padded with its value, so that `out` windows of the size `kernel` fit exactly.
 
-    If `out` is None, the padding is that of `window`. Otherwise the padding after each axis follows from `out`: for a
-    size of 5, windows of 2 with the stride 2, and out 3, it is 1. `interior` is the number of padding elements between
-    neighbours along each axis.
+    If `out` is None, the padding is that of `window`. Otherwise the padding after each axis is computed from `out`: for
+    an axis of 5 elements and 3 windows of size 2 with the stride 2, which span 6 elements, it is 1. `interior` is the
+    number of padding elements between neighbours along each axis.
     """
     if out is None:
         return [
@@ -132,7 +132,7 @@ def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) 
     the rest.
     """
     extent, step, low, stated = _extent(kernel, window, axis), window.strides[axis], window.low[axis], window.high[axis]
-    needed = (out - 1) * step + extent - low - n
+    needed = (out - 1) * step + extent - low - n  # end of the last window minus the end of the axis
     if not isinstance(needed, Expr):
         return needed
     # As many windows as end within the stated padding, rounded down. A model that rounds up (ceil_mode) has one more

@@ -112,12 +112,14 @@ class Reductions(TileValues):
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         self.parallel_over(result.shape, lambda indices: self.store(result, indices, start))
+        # The loop over the slices, whose body is emitted first.
         outer = self.writer
         counter = Scalar(outer.fresh(), "index")
         self.writer = outer.nested()  # of the body of the scf.for, which is emitted around it below
 
         def body(indices: list[Scalar]) -> None:
             """Combine the element of one slice at `indices` into that of the result."""
+            # The index in the tile: the loop counter along the reduced axis, where `indices` has 0.
             where = [counter if dimension == axis else index for dimension, index in enumerate(indices)]
             so_far = self.element(result, indices)
             self.store(result, indices, self._combine_partial(symbol, so_far, self.element(tile, where)))

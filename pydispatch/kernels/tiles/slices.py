@@ -353,8 +353,8 @@ class Slices(Scans):
         # An element of an index tile is read for elements of other indices: t[k] for all [k, j] of x[t, 0:4].
         tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, reads_other_indices=True)
         reads = {**tile.reads, memory.name: OTHER_INDEX if part.index_tiles else part.origin}
-        # A matrix product reads a factor that has a `part` from the view itself, with 0 outside of it. A tile with
-        # another value there has no `part`, so that it is stored element by element first.
+        # A matrix product reads a factor with a `part` directly from the view, and takes 0 outside of it. A tile with
+        # another value outside has no `part`: the product then stores the tile element by element first.
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, value_node: ast.AST) -> None:

@@ -145,6 +145,7 @@ def repeat(trace: Trace, a: Any, repeats: Size, axis: int | None = None) -> Arra
     if axis is None:
         return repeat(trace, reshape(trace, a, (-1,)), repeats, axis=0)
     axis, repeats = shapes.axis_of(trace, axis, x.rank), as_size(repeats)
+    # [..., n, ...] becomes [..., n, 1, ...], [..., n, repeats, ...], then [..., n * repeats, ...].
     wide = shapes.broadcast_to(
         trace, shapes.expand_dims(trace, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
     )
@@ -229,7 +230,7 @@ def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
     has_float_limit = isinstance(start, float) or isinstance(stop, float)
     if not isinstance(step, int) or step == 0 or has_float_limit:
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
-    # (stop - start) / step, rounded up
+    # (stop - start) / step, rounded up; both operands are positive in the quotient.
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
     size = maximum(count, 0)
     result = Array(trace, shapes.iota(trace, (size,), axis=0, dtype=I64)) * step + start
