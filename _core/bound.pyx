@@ -49,7 +49,7 @@ cdef class Binding:
         if self.words == NULL:
             raise MemoryError()
         function.lay_out(self.words, &self.frame)
-        self.gather(args)
+        self.gather(args)  # fills sizes, numbers and addresses of the frame
         self.plan = function.find_plan(self.frame.dims, self.frame.scalars)
         self.bind_outputs(out)
         self.route()
@@ -117,6 +117,7 @@ cdef class Binding:
             raise InvalidArgumentError(
                 f"@{self.function.name}: prepared for arguments of shapes {expected}, got {shapes} (or another value "
                 "of a scalar that decides a size); prepare another call for them")
+        # The results stay; memory for detours is reused.
         fresh.plan, fresh.outputs, fresh.detours = self.plan, self.outputs, list(self.detours)
         fresh.route()  # may run out of memory; nothing after it can fail
         memcpy(self.words, fresh.words, self.function.frame_words * sizeof(uint64_t))
@@ -221,7 +222,7 @@ cdef class Binding:
         """
         cdef Function function = self.function
         cdef uint32_t i
-        if self.has_detours:
+        if self.has_detours:  # copy the results in intermediate buffers, or unpack those of less than 8 bits
             for i in range(function.result_count):
                 if self.detours[i] is not None and (<ElementType>function.result_types[i]).packed:
                     unpack_into(function.result_types[i], (<Block>self.detours[i]).data, self.outputs[i])

@@ -17,12 +17,12 @@ cdef void fork_prepare(void* self) noexcept nogil:
 
 
 cdef void fork_done(void* self) noexcept nogil:
-    """Unlock the mutex in the parent after a fork."""
+    """Unlock the mutex of derived constants in the parent after a fork. self: pyd_derived_t."""
     pyd_derived_fork_done(<pyd_derived_t*>self)
 
 
 cdef void fork_child(void* self) noexcept nogil:
-    """Unlock the mutex in the child of a fork, where computations of other threads are abandoned."""
+    """Unlock the mutex in the child of a fork, and abandon the computations of other threads. self: pyd_derived_t."""
     pyd_derived_fork_child(<pyd_derived_t*>self)
 
 
@@ -36,6 +36,7 @@ cdef class Derived:
     """
 
     def __init__(self, Module module not None):
+        """Create the memory, with no constant computed yet."""
         if self.derived != NULL:
             raise Error("a Derived is made once")
         self.sched, self.pool = module.sched, module.pool  # the C object uses both and must not outlive them

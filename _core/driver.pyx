@@ -50,6 +50,7 @@ cdef class Mailbox:
 
     @property
     def address(self):
+        """Return the address of the C queue."""
         return <uintptr_t>self.box
 
     def __bool__(self):

@@ -293,7 +293,9 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
 
 
 cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
-    """Call with keywords other than `out` alone, or with `out` for several results. Arguments are those of call().
+    """Call with keywords other than `out` alone, or with `out` for several results.
+
+    args: `count` positional arguments, then the values of the keywords in the tuple `names`.
 
     If the keywords name arguments only, put the arguments in order and use call(). Otherwise, including wrong keywords,
     use call_with_checked_names().

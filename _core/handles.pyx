@@ -58,7 +58,7 @@ cdef void drop_device(void* owner) noexcept nogil:
 
 
 cdef void drop_program(void* owner) noexcept nogil:
-    """Release the owner of a program handle, as drop_device() does for a device handle."""
+    """Release the owner of a program handle; the `drop` of its pyd_api_owner_t, called when the handle is freed."""
     if pyd_has_python():  # otherwise the owner leaks
         drop_with_gil(owner, False)
 
@@ -179,5 +179,5 @@ cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
         return np.empty(shape, kind.dtype)
     # With negative strides the first element is not at the lowest address.
     view = PyMemoryView_FromMemory(<char*>seen.lowest, <Py_ssize_t>seen.extent, PyBUF_READ)
-    elements = np.ndarray(shape, kind.dtype, view, seen.first - seen.lowest, strides)
+    elements = np.ndarray(shape, kind.dtype, view, seen.first - seen.lowest, strides)  # offset in bytes, strides
     return np.ascontiguousarray(elements).reshape(shape)  # ascontiguousarray() gives an array of rank 0 the rank 1

@@ -93,7 +93,7 @@ class Interface:
     def _returns(self) -> str | None:
         """Text of the result types, such as `float32[n]` or `(float32[n], int32)`; None without results.
 
-        It is the return annotation of the signature, where it must not be in quotes.
+        It is the return annotation of the signature. Its repr has no quotes, as `help` shows the repr of annotations.
         """
         if not self.outputs:
             return None
@@ -114,8 +114,9 @@ class Interface:
         return "\n".join(lines)
 
     def signature(self) -> inspect.Signature:
-        """Return the signature that `inspect.signature` shows. An argument whose name Python cannot write is shown as
-        positional, and so is every one before it.
+        """Return the signature that `inspect.signature` shows.
+
+        An argument that callers cannot pass as `name=` is shown as positional-only, and so are all arguments before it.
         """
         from inspect import Parameter, Signature
 
@@ -126,7 +127,7 @@ class Interface:
         parameters = []
         for i, value in enumerate(self.inputs):
             name = value.name
-            if not _is_plain(name, names):
+            if not _is_plain(name, names):  # Parameter requires distinct identifiers
                 name = _unused_name(f"arg{i}", taken)
             kind = Parameter.POSITIONAL_ONLY if i <= last else Parameter.POSITIONAL_OR_KEYWORD
             parameters.append(Parameter(name, kind, annotation=value.type))

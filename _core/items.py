@@ -31,7 +31,7 @@ def returns_errors(on_error: str) -> bool:
 def with_index(error: BaseException, index: int) -> BaseException:
     """Return the error with the index of its item in `item` and at the start of its text.
 
-    An error that already has one, such as that of an earlier call whose result was an argument, keeps it. A
+    An error that already has an index keeps it, such as the error of an earlier call whose result was an argument. A
     CancelledError is returned unchanged.
     """
     if not hasattr(error, "item") and not isinstance(error, concurrent.futures.CancelledError):
@@ -71,13 +71,13 @@ def _outcome(index: int, future: concurrent.futures.Future[Any], is_returned: bo
 
 
 def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: bool) -> Iterator[Any]:
-    """Yield the results of calls, one for each item, in their order; see Function.map.
+    """Yield the results of calls, one for each item, in the order of the items.
 
     An error, also one of `items` itself, is raised after the results before it.
 
     Args:
         submit: Starts a call.
-        items: Arguments of the calls, see `arguments_of`.
+        items: For each call a tuple of its arguments, or its only argument.
         in_flight: Maximum number of calls that were submitted and whose results were not yielded.
         is_returned: Whether the error of a call is yielded in the place of its result instead of raised.
     """
@@ -86,7 +86,7 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
     end: BaseException | None = None  # None until `items` has ended: StopIteration, or the error that it raised
     try:
         while end is None:
-            if len(waiting) >= in_flight:
+            if len(waiting) >= in_flight:  # wait for the oldest call before another one is started
                 yield _outcome(*waiting.popleft(), is_returned)
             try:
                 index, item = next(source)
@@ -140,12 +140,12 @@ class ItemsFuture(Future):
     def _settle(self) -> None:
         """End the future after the last call.
 
-        It gets the list of results, or the first error; such an error has the results and errors of all items in its
-        attribute `outcomes`. With `is_returned` errors are results too, except those that end the process, such as
+        The future gets the list of results, or the first error. That error has the results and errors of all items in
+        its attribute `outcomes`. With `is_returned` errors are results too, except those that end the process, such as
         KeyboardInterrupt, and cancellations by `cancel`.
         """
         calls, self._calls = self._calls, []  # no reference cycle: the calls refer to this future by their callbacks
-        if not self.set_running_or_notify_cancel():  # abandoned in the child of a fork
+        if not self.set_running_or_notify_cancel():  # cancelled in the child of a fork
             return
         outcomes: list[Any] = []
         first: BaseException | None = None  # the first error that is no result: the error of this future
@@ -187,9 +187,13 @@ def _submit_each(submit: Submit, items: Iterable[Any], is_returned: bool) -> lis
 
 
 def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
-    """Submit a call for each item and return one future for the list of results; see Function.submit_many.
+    """Submit a call for each item and return one future for the list of results.
 
-    Arguments are those of `in_order`, except that an error is not yielded but an element of the list. An item that
-    cannot be submitted cancels the calls before it, and its error is raised here, unless `is_returned`.
+    An item that cannot be submitted cancels the calls before it, and its error is raised here, unless `is_returned`.
+
+    Args:
+        submit: Starts a call.
+        items: For each call a tuple of its arguments, or its only argument.
+        is_returned: Whether errors are elements of the list in the place of results.
     """
     return ItemsFuture(_submit_each(submit, items, is_returned), is_returned)

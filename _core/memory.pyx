@@ -15,12 +15,12 @@ from pydispatch._core.status import OutOfMemoryError
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
-    """Lock a pool before a fork, so that its state is consistent in the child."""
+    """Lock a pool before a fork, so that its state is consistent in the child. self: the pyd_pool_t."""
     pyd_pool_fork_prepare(<pyd_pool_t*>self)
 
 
 cdef void fork_done(void* self) noexcept nogil:
-    """Unlock a pool after a fork, in the parent and in the child."""
+    """Unlock a pool after a fork, in the parent and in the child. self: the pyd_pool_t."""
     pyd_pool_fork_done(<pyd_pool_t*>self)
 
 
@@ -36,6 +36,7 @@ cdef class Pool:
         cdef pyd_pool_t* pool = NULL
         cdef pyd_status_t status
         check(pyd_pool_create_with(retain, <const pyd_allocator_t*>allocator, &pool))
+        # Functions to call before a fork, and after it in the parent and in the child.
         status = pyd_process_atfork_add(pool, fork_prepare, fork_done, fork_done)
         if status != NULL:
             pyd_pool_destroy(pool)

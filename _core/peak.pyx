@@ -50,7 +50,7 @@ def peak_of(Scheduler sched not None, Pool pool not None):
     there are operations of another type than "f32".
     """
     def least(flops, str type, nbytes):
-        # Maximum of the time for the operations and the time for the bytes, which are assumed to overlap.
+        # The longer one of two times that are assumed to overlap: of the operations, and of moving the bytes.
         if flops is None or (flops and type != "f32"):
             return None
         seconds = flops / measured(sched, pool, 0) if flops else 0.0

@@ -82,7 +82,7 @@ def merged(plans: Iterable[tuple[int, Sequence[Timing]]]) -> list[Timing]:
     for function, timings in plans:
         for position, timing in enumerate(timings):
             key = function, position, timing.command
-            first = by_command.get(key)
+            first = by_command.get(key)  # the sum of the timings so far; None if there is none
             by_command[key] = first.together(timing, timing.command, first.runs + timing.runs) if first else timing
     return list(by_command.values())
 
@@ -92,8 +92,9 @@ def timing_of(
 ) -> Timing:
     """Return the timing of a command.
 
-    text: its description. seconds: of all runs together. flops: operations of one run. runs: how often it ran in a
-    call. moving: fraction of the measured runs that moved bytes, 0 to 1; a run whose begin and end are SKIPPED did not.
+    text: description of the command. seconds: of all runs together. flops: operations of one run. runs: how often it
+    ran in a call. moving: fraction of the measured runs that moved bytes, 0 to 1; a run did not if its begin and end
+    are SKIPPED.
     """
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
     nbytes = round(sum(slot.size for slot in command.slots) * runs * moving)
@@ -149,7 +150,7 @@ class Measured:
         Consecutive commands that the device runs as one have equal spans, and share one timing.
 
         Args:
-            stated: The list `flops` of each executable in the manifest, by its number; see `flops.flops_of`.
+            stated: Number of an executable -> its list `flops` in the manifest, the operation counts of its exports.
             seconds_of: Reduces the seconds of a command in all measured runs to one number.
             runs: How often the function runs each command in one call.
         """
@@ -159,7 +160,7 @@ class Measured:
             flops, line, span = flops_of(command, stated, self.constants), self.lines[index], self.spans[-1][index]
             # An equal span was measured for one run of both commands, unless it is empty: then they are separate.
             if span == span_before and span[0] != span[1]:
-                # One timing for this command and those before: its time is in the span that they share.
+                # Merge with the timing of the command before, which has the time of the shared span already.
                 before, own = result.pop(), timing_of(line, 0.0, command, flops, runs)
                 result.append(before.together(own, f"{before.command}, then {own.command}", before.runs))
             else:

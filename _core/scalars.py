@@ -66,7 +66,7 @@ def array_of_number(value: Any, element: ElementType) -> np.ndarray | None:
             array = np.array(value, element.dtype)
         except OverflowError:  # a Python integer beyond every float
             raise OverflowError(f"outside the range of {element.name}") from None
-        # An infinity or NaN must be kept, which some 8-bit floats lack; a finite number must stay finite.
+        # A finite number must stay finite. An infinity or NaN must be kept, but some 8-bit floats lack them.
         if kind <= NumberKind.INTEGER or not _is_special(value):
             if _is_special(array):
                 raise OverflowError(f"outside the range of {element.name}")

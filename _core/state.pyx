@@ -40,6 +40,7 @@ cdef class State:
     """
 
     def __init__(self, Module module not None, bint is_session=False):
+        """Create the globals of a linked program, and run its initializers. is_session: see the class."""
         cdef pyd_status_t status
         cdef Caller caller
         cdef const pyd_interrupt_t* interrupt

@@ -194,13 +194,13 @@ class Buffer:
 def sizes_of(shape: Any) -> tuple[int, ...]:
     """Return the sizes of a shape, a number or a sequence: 3 -> (3,).
 
-    Raise InvalidArgumentError for another value, in the name of `empty`, whose argument it is.
+    Raise InvalidArgumentError for another value. The message names `empty`, the method with this argument.
     """
     try:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         result = tuple(operator.index(size) for size in sizes)
     except (TypeError, ValueError):
-        result = (-1,)  # refused below
+        result = (-1,)  # an invalid size, which is refused below
     if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in result):
         raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
     return result

@@ -134,11 +134,11 @@ class Trace:
         return self
 
     def __exit__(self, kind: object, *unused: object) -> None:
-        """Stop tracing; an error of the block has precedence over one while stopping."""
+        """Stop tracing. An error of the `with` block has precedence over an error of `stop`."""
         try:
             self.stop()
         except Error:
-            if kind is None:  # else what ended the block is raised
+            if kind is None:  # else Python raises the error that ended the block
                 raise
 
 
@@ -194,10 +194,10 @@ def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
         missing because their threads got no track, as the recorder has a limited number of them.
     """
     recorded_tracks, without = recorder.tracks(events)
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    names = {thread.ident: thread.name for thread in threading.enumerate()}  # of threads that still run
     threads: dict[int, Track] = {}
     workers: dict[int, int] = {}  # thread → its number in a pool
-    # worker: number of a pool thread, else None. recorded: number of events. raw: those that were not overwritten.
+    # worker: number of a pool thread, else None. recorded: number of events. raw: the events that were not overwritten.
     for ident, worker, recorded, raw in recorded_tracks:
         # A pool thread has two tracks if it recorded its first event while trace_threads() added its idle time. Only
         # one of them has the worker number.
@@ -240,7 +240,7 @@ def _queues(clock: _Clock) -> list[Track]:
     for queue, name, begin, end, workgroups in raw:
         args = {"workgroups": workgroups} if workgroups else {}
         queues.setdefault(queue, []).append(Event("run", name, clock.of_time(begin), clock.of_time(end), args))
-    if lost and not queues:
+    if lost and not queues:  # an empty track, to state the lost events
         queues["queues"] = []
     return [Track(name, events, lost if i == 0 else 0) for i, (name, events) in enumerate(queues.items())]
 
@@ -251,6 +251,7 @@ def _nested(events: Iterable[Event]) -> Iterator[Event]:
     The clocks of CPUs may differ slightly, so that an event can appear to outlast the event around it.
     """
     around: list[int] = []  # ends of the enclosing events, outermost first
+    # Of events with one begin the longest comes first, as it encloses the others.
     for event in sorted(events, key=lambda event: (event.begin, -event.end)):
         while around and around[-1] <= event.begin:
             around.pop()

@@ -99,7 +99,7 @@ def _check_equal(check: Check, values: list[Array]) -> str | None:
         return _type_difference(check, values)
     same = _equal_elements(*values)
     if not same.all() and _is_float(check.types[0]):
-        # Formats that NumPy lacks, such as bf16, are arrays of integers so far: compare the numbers that they encode.
+        # Formats that NumPy lacks, such as bf16, may be arrays of integers: compare the numbers that they encode.
         a, b = (_wide(value, check.types[0]) for value in values)
         same = same | _equal_elements(a, b) | (np.isnan(a) & np.isnan(b))
     return _differences(check, values, same)
@@ -158,6 +158,7 @@ def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
     x, y = (_count_from_zero(value, mantissa, min_exponent) for value in (lhs, rhs))
     across_zero = x.astype(np.float64) + y.astype(np.float64)
     have_same_sign = np.signbit(lhs) == np.signbit(rhs)
+    # For finite elements: on the same side of 0 the difference of the counts, else their sum.
     between = np.where(have_same_sign, np.abs(x - y).astype(np.float64), across_zero)
     are_equal = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
     are_finite = np.isfinite(lhs) & np.isfinite(rhs)
@@ -250,7 +251,7 @@ def _wide(array: Array, kind: ElementType) -> Array:
 
 
 def _type_difference(check: Check, values: list[Array]) -> str:
-    """Return the message for actual and expected values of different shapes or types."""
+    """Return the message for actual and expected values of different shapes or dtypes."""
     actual, expected = values
     return f"expected {_type(expected, check)}, got {_type(actual, check)}"
 
