@@ -89,7 +89,8 @@ pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module) {
   return st;
 }
 
-// Checks everything that loading checks, without loading, for any known machine.
+// Checks everything that loading checks, without loading: the file may be for any known machine. |*out_machine|: its
+// number, 0 after a failure.
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine) {
   pyd_elf_view_t view;
   pyd_status_t st = pyd_elf_parse(file, pyd_mem_page_size(), &view);

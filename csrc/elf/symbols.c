@@ -25,7 +25,7 @@ static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
     return PYD_ELF_CORRUPT("symbol %" PRIu64 " has its name at byte %u of a string table of %" PRIu64, index, name,
                            view->strtab.size);
   }
-  switch (symbol[SYM_INFO] & 15) {
+  switch (symbol[SYM_INFO] & 15) {  // the lower 4 bits are the type, the upper ones the binding
     case STT_TLS:
       return PYD_ELF_UNSUPPORTED(
           "symbol '%.64s' is thread-local, which embedded code has no place for: remove __thread / "

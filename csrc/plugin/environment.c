@@ -27,7 +27,8 @@ static pyd_plugin_status_t control(pyd_plugin_alloc_command_t command, const pyd
   return PYD_PLUGIN_OK;
 }
 
-// The allocator of plugins in the host's calling convention. It has no state, so |self| is NULL.
+// Implements the allocator that plugins are passed, in the calling convention of the host. It has no state, so |self|
+// is NULL.
 static pyd_plugin_status_t host_control(void* self, pyd_plugin_alloc_command_t command, const void* params,
                                         void** inout_memory) {
   (void)self;
@@ -41,7 +42,7 @@ static const pyd_plugin_environment_t kHost = {{NULL, host_control}};
 typedef pyd_plugin_status_t(PYD_EMBEDDED_CALL* embedded_control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*,
                                                                       void**);
 
-// The allocator of embedded plugins, in their calling convention.
+// Implements the allocator that embedded plugins are passed, in their calling convention.
 static pyd_plugin_status_t PYD_EMBEDDED_CALL embedded_control(void* self, pyd_plugin_alloc_command_t command,
                                                               const void* params, void** inout_memory) {
   (void)self;

@@ -51,7 +51,8 @@ static int by_name(const void* a, const void* b) {
   return strcmp(((const pyd_provider_function_t*)a)->name, ((const pyd_provider_function_t*)b)->name);
 }
 
-// The callback of a table. |self|: its table_t. Slots that an earlier provider has filled stay as they are.
+// Implements pyd_provider_t.resolve for a table of functions. |self|: its table_t. Slots that an earlier provider has
+// filled stay as they are.
 static pyd_status_t resolve_table(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
                                   void** contexts) {
   const table_t* table = self;

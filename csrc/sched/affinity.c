@@ -19,7 +19,7 @@ uint32_t pyd_sched_available_cpus(void) { return pyd_cpu_available(); }
 uint32_t pyd_sched_default_workers(void) {
   uint32_t count;
   pyd_topology_cpu_t* cpus = read_topology(&count);
-  const uint32_t cores = cpus ? pyd_topology_cores("", cpus, count) : pyd_sched_available_cpus();
+  const uint32_t cores = cpus ? pyd_topology_cores(/* root */ "", cpus, count) : pyd_sched_available_cpus();
   free(cpus);
   return cores < PYD_SCHED_MAX_WORKERS ? cores : PYD_SCHED_MAX_WORKERS;
 }

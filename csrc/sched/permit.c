@@ -87,8 +87,8 @@ void pyd_permits_destroy(pyd_permits_t* permits) {
   pyd_aligned_free(permits);
 }
 
-// The mutex is held over a fork so that the child sees consistent lists. In the child no thread holds a permit or waits
-// for one.
+// Lock the mutex before a fork and unlock it in the parent, so that the child sees consistent lists. In the child no
+// thread holds a permit or waits for one: all are free again.
 void pyd_permits_fork_prepare(pyd_permits_t* permits) { pthread_mutex_lock(&permits->mutex); }
 void pyd_permits_fork_parent(pyd_permits_t* permits) { pthread_mutex_unlock(&permits->mutex); }
 void pyd_permits_fork_child(pyd_permits_t* permits) { make_all_free(permits); }

@@ -22,6 +22,7 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
 
 // Wakes threads for new tasks. A thread that is counted as spinning needs no wake-up: it sees a task before it parks.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
+  // A pool thread that waits for a permit to run an earlier task now waits with the priority of the most urgent task.
   if (pyd_permit_is_wanted(sched->permits)) pyd_permit_raise(sched->permits, sched, pyd_task_next_priority(sched));
   if (atomic_load_explicit(&sched->spinners, memory_order_seq_cst)) return;
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);

@@ -103,8 +103,8 @@ static int32_t is_ended(void* self) {
   return atomic_load_explicit(&((batch_t*)self)->is_ended, memory_order_relaxed) != 0;
 }
 
-// The interrupt of worker 0: polls the interrupt of the caller, and passes its request on to the other workers. |self|:
-// the batch.
+// Returns whether the caller requests the end, and if so sets |is_ended|, which the other workers poll. The interrupt
+// of worker 0, on the thread of the caller. |self|: the batch.
 static int32_t is_caller_wanted(void* self) {
   batch_t* batch = self;
   if (batch->caller->is_wanted(batch->caller->self)) atomic_store_explicit(&batch->is_ended, 1, memory_order_relaxed);

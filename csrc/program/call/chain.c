@@ -50,6 +50,7 @@ static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* comm
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t bytes = plan->buffer_tile[slots[i].buffer];
     has_tiles |= bytes != 0;
+    // Kernels add tile * bytes to the pointer for the first byte of |tile|, which is stored first in the area.
     pointers[i] = bytes ? (void*)(tiles + plan->buffer_offset[slots[i].buffer] - tile * bytes)
                         : call->pointers[command->plan->first_slot + i];
   }
@@ -72,7 +73,7 @@ int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint
       uint64_t failed = 0;
       int32_t code = run_groups(call, command, worker, begin, begin * groups, last < count ? last : count, &failed);
       if (__builtin_expect(code == 0, 1)) continue;
-      failed -= command->plan->start;  // now relative to the command
+      failed -= command->plan->start;  // index in the command, whose tiles have |groups| workgroups each
       *out_failed = failed / groups;
       note_failure(job, pack_failure(*out_failed, i, failed % groups));
       return code;

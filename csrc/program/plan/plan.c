@@ -11,7 +11,8 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
-// |dims|: as many sizes as the rank of the argument. Its declared sizes are -1 where any size is allowed.
+// Checks the sizes |dims| of tensor argument |index| against the declared ones, which are -1 where any size is allowed,
+// and computes the bytes of the tensor.
 pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
                                         uint64_t* out_bytes) {
   const pyd_program_value_t* arg = &function->args[index];

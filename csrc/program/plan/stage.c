@@ -13,7 +13,7 @@ enum { kAlignment = 64 };
 // The regions that replace one region of the function, in order: regions run one after the other.
 enum { kCopiesIn, kCommands, kCopiesOut, kStagedRegions };
 
-// Returns the region of the plan for copies or commands (|part|) of a region of the function.
+// Returns the region of the plan for one part, kCopiesIn, kCommands or kCopiesOut, of a region of the function.
 static uint32_t staged_region(uint32_t region, uint32_t part) { return kStagedRegions * region + part; }
 
 // Returns an upper bound of the number of bindings that pyd_plan_stage() copies in plans of |fn|, whatever the sizes.

@@ -229,6 +229,7 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
   return pyd_procedure_call_task(state, procedure, inputs, interrupt, /* task */ NULL, out_invocation);
 }
 
+// Calls a procedure, in |task| if that is not NULL; its results are in memory of this process.
 pyd_status_t pyd_procedure_call_task(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                      const pyd_interrupt_t* interrupt, pyd_task_t* task,
                                      pyd_invocation_t** out_invocation) {
@@ -237,8 +238,8 @@ pyd_status_t pyd_procedure_call_task(pyd_state_t* state, uint32_t procedure, con
               procedure, inputs, out_invocation);
 }
 
-// |blocks|: for each argument its device block, or NULL if it is in host memory. Results stay in the memory that the
-// state has for tensors, |state->memory|: the device's memory.
+// Calls a procedure with arguments and results on a device. |blocks|: for each argument its device block, or NULL if it
+// is in memory of this process. Results stay in the memory of the device.
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation) {
@@ -247,6 +248,7 @@ pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure
       procedure, inputs, out_invocation);
 }
 
+// Calls a procedure, and reports the time of each command to |observer|; its results are in memory of this process.
 pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                       const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
                                       pyd_invocation_t** out_invocation) {

@@ -5,7 +5,8 @@
 
 #include "program/plan/plan.h"
 
-// On a device, the tensor has the device's block of the constant, and the bytes in this process if they are linked.
+// Creates a tensor of |shape| over constant |index|. On a device, the tensor has the device's block of the constant,
+// and also its bytes in this process if they are linked.
 pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape,
                                 pyd_tensor_t** out_tensor) {
   const pyd_device_memory_t* device = state->memory.device;

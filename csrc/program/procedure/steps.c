@@ -72,7 +72,8 @@ static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
 // the committed one.
 static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t value = {NULL, 0, false};
-  // Without stores |local_globals| is the snapshot of a call, in which a global that was empty stays so.
+  // |local_globals|: in a procedure with stores, the values that this call has stored. In one without, NULL or a
+  // snapshot of the globals at the beginning of the call, in which a global that was empty stays so.
   const bool has_snapshot = frame->local_globals && !frame->p->has_stores;
   if (has_snapshot || (frame->local_globals && frame->local_globals[step->b].is_set)) {
     pyd_cell_share(&frame->local_globals[step->b], &value);

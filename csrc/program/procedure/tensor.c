@@ -67,7 +67,8 @@ pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void*
   return status;
 }
 
-// Gives |tensor|, which has no memory yet, a block of |capacity| bytes of |memory| with arbitrary content.
+// Gives |tensor|, which has no memory yet, the block |block| of |memory|, which has |capacity| bytes of arbitrary
+// content.
 static void take_block(pyd_tensor_t* tensor, pyd_memory_t memory, void* block, uint64_t capacity) {
   tensor->memory = memory;
   tensor->block = block;
@@ -118,7 +119,7 @@ pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whol
     free(tensor);
     return status;
   }
-  tensor->base = pyd_tensor_retain(source->base ? source->base : source);
+  tensor->base = pyd_tensor_retain(source->base ? source->base : source);  // the owner of the block, never a view
   tensor->memory = source->memory;
   tensor->offset = source->offset + offset;
   tensor->data = source->data ? source->data + offset : NULL;
@@ -176,7 +177,7 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
   }
 }
 
-// Numerical types from 0x21 on are floats, from IEEE to those of 4 bits; less are integers and booleans.
+// Returns whether the elements are floats: numerical types from 0x21 on are, those below are integers and booleans.
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
 // Reads element |index|, in row-major order, as a register value of 64 bits: the bits of a float, zero-extended; an

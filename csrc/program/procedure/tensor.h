@@ -51,7 +51,8 @@ static inline pyd_shape_t pyd_tensor_shape(const pyd_tensor_t* tensor) {
   return (pyd_shape_t){tensor->dtype, tensor->rank, tensor->dims};
 }
 
-// Creates a tensor over memory of this process that it does not own: a constant's, or the caller's when |is_lent|.
+// Creates a tensor over memory of this process that it does not own: of a constant or, with |is_lent|, of the caller,
+// valid during the call only.
 pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor);
 // Creates a tensor over a device block of a constant or, when |is_lent|, of the caller. |data|: the same bytes in this
 // process, or NULL. Takes ownership of the block, also on failure, unless |is_lent|.
@@ -74,7 +75,7 @@ pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t source_offset,
 // Reads element |index|, in row-major order, as a register value. |index| is in range.
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word);
 
-// The tensor whose block |tensor| uses.
+// Returns the tensor whose block |tensor| uses: of a view its base, else |tensor| itself.
 static inline const pyd_tensor_t* pyd_tensor_owner(const pyd_tensor_t* tensor) {
   return tensor->base ? tensor->base : tensor;
 }
@@ -83,7 +84,7 @@ static inline pyd_tensor_t* pyd_tensor_retain(pyd_tensor_t* tensor) {
   atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
   return tensor;
 }
-// |tensor| may be NULL.
+// Drops a reference to |tensor|, which may be NULL; the last one frees it.
 void pyd_tensor_release(pyd_tensor_t* tensor);
 
 // Returns whether the caller has the only reference to |tensor|. Acquires what other threads did before they dropped
@@ -97,6 +98,7 @@ static inline bool pyd_tensor_is_alone(const pyd_tensor_t* tensor) {
   return tensor->block && !tensor->is_fixed && pyd_tensor_is_single(tensor);
 }
 
+// Empties a cell, and drops its reference to a tensor.
 static inline void pyd_cell_clear(pyd_cell_t* cell) {
   if (cell->tensor) pyd_tensor_release(cell->tensor);
   *cell = (pyd_cell_t){NULL, 0, false};
