@@ -174,15 +174,21 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
     it: [64] read at (d1) of 3 loops becomes [1, 64, 1].
 
     Raises Unknown for other indices than constants and distinct loop dimensions.
+
+    Args:
+        array: The elements of the operand.
+        map_: The index of the operand as a function of the loops.
+        rank: Number of loops.
     """
-    dims: list[int] = []
+    dims: list[int] = []  # the loop of each remaining axis
     for expression in map_.results:
-        if isinstance(expression, AffineConstantExpr):
+        if isinstance(expression, AffineConstantExpr):  # the axis is dropped
             array = np.take(array, expression.value, len(dims))
         elif isinstance(expression, AffineDimExpr) and expression.position not in dims:
             dims.append(expression.position)
         else:
             raise Unknown
+    # Bring the axes into the order of their loops, and insert axes of size 1 for the other loops.
     order = sorted(range(len(dims)), key=dims.__getitem__)
     array = np.transpose(array, order)
     return np.expand_dims(array, [d for d in range(rank) if d not in dims])

@@ -108,7 +108,8 @@ def _replace_by_constant(value: OpResult, constant: Operation) -> None:
 def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
     """Return the values to hoist: those that operations on runtime values use, if hoisting them is worthwhile.
 
-    If it is not, the operands of the value are considered instead.
+    `known` has the operations of the host function `function` that depend on constants alone. If hoisting a value is
+    not worthwhile, the operands of the value are considered instead.
     """
     chosen: dict[OpResult, None] = {}  # used as an ordered set
     seen: set[Operation] = set()  # operations whose operands were considered
@@ -168,7 +169,10 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
 
 
 def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
-    """Partition values so that those computed by common operations are in one group. No value is a view or a fill."""
+    """Partition values so that those computed by common operations are in one group. No value is a view or a fill.
+
+    known: the operations of the host function that depend on constants alone.
+    """
     group_of: dict[Operation, list[OpResult]] = {}
     ops_of_group: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
     for value in values:
@@ -190,7 +194,10 @@ def _distinct(groups: Iterable[list[OpResult]]) -> list[list[OpResult]]:
 
 
 def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
-    """Replace `values` by constants that one new function derives."""
+    """Replace `values` by constants that one new function of `functions` computes when the program is loaded.
+
+    known: the operations of the host function that depend on constants alone, `values` among them.
+    """
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
     # All transposed matrices are derived by one shared kernel; for other values `_transposition` returns None.
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))

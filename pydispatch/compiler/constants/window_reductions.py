@@ -213,7 +213,8 @@ def _leading_channel_axis(generic: Structured, image: Factor, pixel_loops: Seque
 def _filter_loop(filter_: Factor, reduction_loops: set[int]) -> int | None:
     """Return the loop over the filters: it indexes the first dimension of a factor [filters, channels, ...].
 
-    Return None unless the reduction loops index all other dimensions, one each: the factor is then no filter.
+    Return None, for a factor that is no filter, unless each of `reduction_loops` indexes one of the other dimensions.
+    For a factor read at [f, c, ky, kx] with the reduction loops c, ky and kx, return f.
     """
     dims = filter_.axis_dims
     if not dims or dims[0] in reduction_loops:
@@ -231,7 +232,10 @@ def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
 def _multiplies_constant_floats(
     contraction: Contraction, filter_: Factor, image: Factor, known: KnownConstants
 ) -> bool:
-    """Return whether a contraction multiplies f32 or f64 elements, not widened ones, by a constant filter."""
+    """Return whether a contraction multiplies f32 or f64 elements, not widened ones, by a constant filter.
+
+    `filter_` and `image` are its two factors; `known` has the values that depend on constants alone.
+    """
     are_not_widened = image.is_element and filter_.is_element  # the factors are elements of the tensors themselves
     if not are_not_widened or not known.is_known(contraction.tensor_of(filter_)):
         return False

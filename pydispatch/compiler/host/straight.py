@@ -62,7 +62,7 @@ class Straight:
         self, function: ProgramFunction, executables: Executables, constants: Constants, host_function: Operation,
         rules: Rules,
     ) -> None:  # fmt: skip
-        """Begin the function without registers, tensors and commands."""
+        """Begin the function without registers, tensors and commands. The class explains the arguments."""
         self.function, self.executables, self.constants = function, executables, constants
         self.host_function, self.rules = host_function, rules
         self.scalars = ScalarLowering(function)

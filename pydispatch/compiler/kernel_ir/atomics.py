@@ -111,8 +111,17 @@ def combined(emitter: Any, table: Table, update: Operation, element: Attribute, 
 def _chosen(emitter: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
     """Emit the choice of a compare-exchange: the new element if the old one is as expected, else the old one.
 
-    The operands of `update` are the new element, the memref and indices, and the expected element. Arguments and result
-    are those of `combined`: registers of the target's emitter.
+    The operands of `update` are the new element, the memref and indices, and the expected element.
+
+    Args:
+        emitter: The emitter of the function, which maps values to registers.
+        table: Lowering of each operation.
+        update: The compare-exchange.
+        element: Type of the element.
+        old: Register of the old element.
+
+    Returns:
+        The register of the chosen element.
     """
     new, expected = update.operands[0], update.operands[-1]
     old_value = Block(arg_types=[element]).args[0]  # a value whose register is `old`

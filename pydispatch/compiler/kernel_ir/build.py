@@ -205,9 +205,13 @@ class Build(IndexArithmetic[SSAValue]):
         type_: Attribute,
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
-        """Create and insert an operation without regions and with one result, of `type_`; return the result.
+        """Create and insert an operation of the class `kind`, without regions and with one result; return the result.
 
-        The operation owns the dictionary `properties` from then on.
+        Args:
+            kind: Class of the operation.
+            operands: Its operands.
+            type_: Type of its result.
+            properties: Its properties. The operation owns the dictionary from then on.
         """
         op = create(kind, self.origin.location, operands, (type_,), properties)
         self.insert(op)

@@ -219,7 +219,8 @@ def _ceil(build: Build, lhs: Index, rhs: int, low: Index) -> Index:
 def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
     """Return a linear form that is >= 0 exactly where a signed comparison of indices holds; None for others.
 
-    `2 * i < n` becomes -2 * i + (n - 1). The form is linear in the counter of the loop whose body is `block`.
+    The form of `2 * i < n` is -2 * i + (n - 1). It is linear in the counter of the loop whose body is `block`; `build`
+    inserts the arithmetic of its start before the loop.
     """
     if not isinstance(condition.lhs.type, IndexType):
         return None

@@ -264,7 +264,10 @@ def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
 
 
 def _emit_elements(build: Build, loop: scf.ForOp, scan: Scan, vector: SSAValue, first: SSAValue) -> None:
-    """Emit a parallel loop that stores the elements of the iterations from `first` on into `vector`."""
+    """Emit a parallel loop that stores the elements of the iterations from `first` on into `vector`.
+
+    It runs `scan.inputs`, the operations of the body of `loop` that compute an element.
+    """
     block = Block(arg_types=[INDEX])
     inner = build.inside(block)
     values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(first, block.args[0]))}

@@ -154,7 +154,8 @@ def executed(block: Block, lane: SSAValue, first: int, truths: set[SSAValue]) ->
     """Yield the operations of a block that the vector of invocations from `first` on executes.
 
     For a branch whose condition is known to be the same in all of them, these are the operations in the region that
-    they take. Another branch is yielded as a whole. `truths` are conditions that are known to be true.
+    they take. Another branch is yielded as a whole. `lane` is the number of an invocation, the counter of the loop;
+    `truths` are conditions that are known to be true.
     """
     for op in block.ops:
         decided = decide(op.cond, lane, first, truths) if isinstance(op, scf.IfOp) else None

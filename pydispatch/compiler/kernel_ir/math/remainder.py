@@ -70,9 +70,10 @@ def _digits_and_exponent(value: Number) -> tuple[Word, Word]:
 
 
 def _scaled(rest: Word, exponent: Word, format: Format) -> Number:
-    """Return the float that is `rest` times the last place of numbers with this exponent field, 1 for subnormal ones.
+    """Return rest * 2^(exponent - bias - fraction) as a float: `rest` units in the last place of an exponent field.
 
-    The product is exact: `rest` has at most `fraction` + 1 digits.
+    `exponent` is the field, which counts as 1 for subnormal numbers. The product is exact: `rest` has at most
+    `fraction` + 1 digits.
     """
     fraction = format.fraction
     # The last place is 2^unit_exponent. The bits of a normal product are the bits of the float `rest` with

@@ -187,8 +187,9 @@ def _indexed_dims(op: Any, dims: Any, tensor: SSAValue, slices: SSAValue) -> tup
 def _slice_dims(tensor: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool) -> list[int]:
     """Return for each axis of a slice of `tensor` the dimension of the tensor that the axis goes along.
 
-    For a tensor of rank 3 and the indexed dimension 1, it is [0, 2] if slices drop this dimension, and [0, 1, 2] if
-    they have it, with size 1.
+    `indexed_dims` are the dimensions of the tensor that the coordinates of a slice index. For a tensor of rank 3 and
+    the indexed dimension 1, return [0, 2] if slices drop this dimension (`drops_indexed_dims`), and [0, 1, 2] if they
+    have it, with size 1.
     """
     dims = range(len(shape_of(tensor)))
     return [d for d in dims if d not in indexed_dims] if drops_indexed_dims else list(dims)
