@@ -40,6 +40,7 @@ def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
     known = call.maybe_numbers(condition)
     if known is not None:
         return _run(call, then_branch if bool(known.reshape(-1)[0]) else else_branch, inputs=[])
+    # The advice of the error if the results of the two branches differ in type or rank.
     how_to_fix = call.known_by(call.node.input[0])  # such as ", or give it where the model is compiled: ...", or ""
     remedy = f"one branch alone is taken where the condition is known{how_to_fix}"
     branches = (lambda: _run(call, then_branch, inputs=[])), (lambda: _run(call, else_branch, inputs=[]))
@@ -342,7 +343,8 @@ def _scanned(
         outputs = _run(call, graph, [*tensors, *slices])
         return outputs[:carried_count], outputs[carried_count:]
 
-    # A loop, or the iterations one after the other if they are few.
+    # A loop, or the iterations one after the other if they are few. In ONNX an iteration may change the shapes of the
+    # carried tensors.
     if isinstance(runs, Expr) or not 0 < runs <= _UNROLLED:
         return control.scan(b, runs, carried, run, shapes_vary=True)
     columns: list[list[Tensor]] = [[] for _ in range(stack_count)]

@@ -33,7 +33,7 @@ def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Te
     x = shapes.transpose(call.b, x) if call.flag("transA") else x
     y = shapes.transpose(call.b, y) if call.flag("transB") else y
     alpha, beta = call.real("alpha", 1.0), call.real("beta", 1.0)
-    # `_times` multiplies an element by a constant, and emits nothing for 1.
+    # `_times` multiplies an element by a constant, and emits nothing for 1. `wide`: f32 for smaller floats.
     product_ = products.matmul(call.b, x, y, wide(x.dtype))
     if bias is None or beta == 0.0:
         return formula(call.b, lambda v: _times(v, alpha).to(x.dtype), product_)

@@ -104,6 +104,7 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
         # Backwards from `start` to `end` (exclusive) is forwards in the reversed axis. The start is one of its
         # elements, the end may be after them.
         x = indexing.reverse(call.b, x, [axis])
+        # size - one_unless_empty(size): the index of the last element, or 0 on an empty axis.
         first = minimum(maximum(first, 0), size - one_unless_empty(size))
         last = maximum(first, minimum(last, size))
     else:

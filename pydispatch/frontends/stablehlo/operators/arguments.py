@@ -48,6 +48,7 @@ def argument_of(
         return None
     # A maximum begins with the least number and index 0. Another initial value might itself be the result.
     worst = {"max": reductions.least, "min": reductions.largest}[name](values.dtype)
+    # `_number`: the initial value if it is constant, else None.
     if _number(start) != worst or _number(index) != 0:
         return None
     extreme = reductions.reduce(tracer.b, name, values, axes)  # the first result: not used, but it must exist

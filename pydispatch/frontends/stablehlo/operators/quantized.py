@@ -137,6 +137,7 @@ def on_numbers(convert: Convert) -> Convert:
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, *operands)
+        # `_dequantized` and `_stored` return tensors unchanged whose types are not quantized.
         dequantized = [_dequantized(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
         with tracer.on_real_numbers(op):  # within it, the result types of `op` are those of the real numbers
             computed = convert(tracer, op, *dequantized)

@@ -106,7 +106,7 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     zero point of the input is subtracted before, and that of the result is added after.
     """
     kernel, window = _attributes(tracer, op, inputs, first_operand=3)  # after the image and two zero points
-    acc, dtype = accumulator(tracer, op), tracer.dtype(op)
+    acc, dtype = accumulator(tracer, op), tracer.dtype(op)  # types of the sums and of the result
     if acc == dtype and dtype.is_integer:  # no `acc_type`: sums of 8 or 16 bits would overflow
         acc = I32
     # Sums of the windows. Padding is 0, which is the zero point after the subtraction.

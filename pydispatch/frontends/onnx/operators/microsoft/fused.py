@@ -69,7 +69,7 @@ def _fused_matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     x = _transpose_matrices(call, x) if call.flag("transA") else x
     y = _transpose_matrices(call, y) if call.flag("transB") else y
     alpha = call.real("alpha", 1.0)
-    product = ops.matmul(call.b, x, y, wide(x.dtype))
+    product = ops.matmul(call.b, x, y, wide(x.dtype))  # in f32 for smaller floats
     return formula(call.b, lambda v: (v * alpha).to(x.dtype), product)
 
 
