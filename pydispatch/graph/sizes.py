@@ -223,7 +223,7 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     divisor = list(terms_of(rhs))
     if len(divisor) != 1:  # a sum of several monomials, or 0
         return None
-    # A monomial is a product of atoms, such as symbols, and a coefficient: 4*n*m has the atoms (n, m) and the factor 4.
+    # A monomial is a product of atoms (symbols or terms). 4*n*m has the atoms (n, m) and the coefficient (factor) 4.
     (divisor_atoms, divisor_factor), quotient = divisor[0], {}
     if divisor_factor == 0:
         return None
@@ -264,7 +264,8 @@ def sign_unless_empty(of: Size) -> int:
 def _lower_bound(of: Size, cases: int = 4) -> int | None:
     """Return a lower bound of a size for all values of its symbols, such as 3 for 2*n + 3; None if no bound is known.
 
-    A minimum or maximum in the size is replaced by either of its operands, in at most `cases` of them.
+    A minimum or maximum in the size is replaced by each of its two operands, which gives two cases. At most `cases`
+    extrema inside of each other are replaced, which bounds the time.
     """
     if not isinstance(of, Expr):
         return of
@@ -312,7 +313,7 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
     """Return a lower bound of a symbol or of a term; None if no bound is known."""
     if isinstance(atom, SizeSymbol):
         return atom.least
-    positive_divisor = None if isinstance(atom.b, Expr) or atom.b <= 0 else atom.b
+    positive_divisor = None if isinstance(atom.b, Expr) or atom.b <= 0 else atom.b  # of "%" and "//"
     if atom.op == "%":  # a remainder by a positive number is not negative
         return None if positive_divisor is None else 0
     a, b = _lower_bound(atom.a), _lower_bound(atom.b)

@@ -139,7 +139,7 @@ class Kernel(KernelCall, KernelSource):
         stated = grid if isinstance(grid, tuple) else (grid,)
         counts = [*stated, 1, 1][:3]
         args = self.flat(args)  # tuples of views are replaced by their views
-        is_traced = are_traced(args)  # its counts may be sizes
+        is_traced = are_traced(args)  # the counts of a launch in a program may be symbolic sizes: they are not checked
         is_grid = is_traced or all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts)
         if not is_grid or not 1 <= len(stated) <= 3:
             raise InvalidArgumentError(
@@ -203,7 +203,7 @@ class Kernel(KernelCall, KernelSource):
         InvalidArgumentError has the text of the assertion.
         """
         asserts = self.launched.asserts  # error code → text
-        if isinstance(error, InvalidArgumentError):
+        if isinstance(error, InvalidArgumentError):  # of a device other than a CPU
             text = next((text for text in asserts.values() if text in str(error)), None)
             return error if text is None else KernelError(f"{text}, in '{self.name}'")
         text = asserts.get(error.code or 0)

@@ -61,6 +61,7 @@ def _named_axes(positions: Any, sizes: Any) -> Iterator[tuple[int, int, str]]:
 
     positions: structure of the arguments, with the positions of the leaves. sizes: structure of `dynamic_shapes`.
     """
+    # A leaf, which is a tensor: `sizes` maps its axes to sizes, or lists them. Then mappings, then sequences.
     if isinstance(positions, int):
         by_axis = sizes.items() if isinstance(sizes, Mapping) else enumerate(sizes or ())
         for axis, size in by_axis:

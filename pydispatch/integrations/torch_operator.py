@@ -274,9 +274,10 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     except (RuntimeError, ValueError) as cause:
         raise InvalidArgumentError(f"PyTorch refuses the operator {name}: {cause}") from cause
     torch.library.register_fake(name, lambda *args: _fake_results(name, args), lib=defined)
-    if not has_state:  # with state the order of the calls matters, and the elements of a batch have none
+    # The elements of a batch have no order, but calls with state need one: these have no rule for vmap.
+    if not has_state:
         torch.library.register_vmap(name, lambda info, dims, *args: _vmap(torch, name, info, dims, args), lib=defined)
-    if has_state:  # keeps each call, in program order
+    if has_state:  # PyTorch then neither removes nor reorders calls
         effects = importlib.import_module("torch._higher_order_ops.effects")
         effects._register_effectful_op(name, effects._EffectType.ORDERED)
     registrations = ctypes.c_void_p()  # handle of PyTorch for the kernels of a namespace
@@ -312,6 +313,7 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
             f"the operator {name} has no derivative; state one with pydispatch.vjp before pydispatch.to_torch, or with "
             f"torch.library.register_autograd"
         )
+    # Restore the values in their order: a None in `others` stands for the next saved tensor.
     tensors = iter(context.saved_tensors)
     # Arguments, results and gradients of the results: the indices in `gradient.operands` count these.
     known = [*(next(tensors) if other is None else other for other in context.others), *gradients]

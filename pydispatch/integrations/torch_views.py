@@ -23,6 +23,7 @@ def root(node: Any) -> Any:
     """Return the node that allocated the memory of a node's tensor: the first one of the chain of views that leads to
     it. It may be an input of the graph.
     """
+    # Follow the first operand, the tensor that a view shows, as long as it has the same memory.
     while node.op == "call_function" and node.args and hasattr(node.args[0], "meta"):
         source = node.args[0]
         if isinstance(source.meta.get("val"), (tuple, list)) and source.args and hasattr(source.args[0], "meta"):

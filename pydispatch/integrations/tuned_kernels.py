@@ -156,7 +156,7 @@ class TunedKernel(Kernel):
             measures: Whether to measure. If not, the result is None for a configuration that the database lacks.
         """
         database = Database(_machine(device), note=lambda text: None)
-        # Another kernel, list of configurations or key value has another entry.
+        # The key of the entry: the code of all configurations, and the values that decide.
         text = "\0".join((*(item.mlir() for item in self.kernels), repr(values)))
         entry = database.load(text)
         names = [_config_name(config) for config in self.configs]

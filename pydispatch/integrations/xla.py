@@ -172,7 +172,8 @@ class JaxFunction:
         The call becomes a custom call of XLA with the name `self._name`. Its attribute `function` is the number by
         which the C function of the custom call finds the program's function.
 
-        Under `jax.vmap` JAX calls it once for each element of a batch; a procedure, which has state, refuses that.
+        Under `jax.vmap` JAX calls the function once for each element of a batch. A procedure, which has state, raises
+        an error there (`vmap_method=None`).
         """
         function = self._function
         shapes = self._shapes(

@@ -241,7 +241,7 @@ def fused(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Enti
     """Emit `fma(a, b, c)`, a fused multiply-add, in the float type that its three operands join to."""
     check_count(context, node, arguments, min_count=3)
     a, b, c = (number(context, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
-    product = Scalar("", joined(a, b, "fma"))  # without a name: only its type counts
+    product = Scalar("", joined(a, b, "fma"))  # stands for a * b: only its type is used, to join it with that of c
     type = joined(c, product, "fma")
     if not is_float(type):
         raise context.error(node, f"fma of {type}", "write a * b + c")

@@ -109,7 +109,7 @@ class LoopBounds(Subgroups):
         for test in tests:
             end = self._loop_end_of_test(test, values)
             if end is None and not self._has_no_effects(test):
-                break  # every invocation evaluates this test, also those that do not pass the ones after it
+                break  # this test must be evaluated by every invocation, so that no later test may end the loop
             if end is None:
                 continue
             others = [other for other in tests if other is not test]  # the loop's end replaces `test` only
@@ -131,6 +131,7 @@ class LoopBounds(Subgroups):
         would skip the effect for the invocations beyond the bound.
         """
         values: dict[str, ast.expr] = {}
+        # `_expression_of` replaces the variables in an expression by their expressions in `values`.
         for name, value in self.variables.formulas.items():
             values[name] = _expression_of(value, values)
         for statement in before:

@@ -91,6 +91,6 @@ def exits_of(node: ast.AST) -> frozenset[str]:
     if isinstance(node, (ast.If, ast.For, ast.While)):
         for statement in (*node.body, *node.orelse):
             exits |= exits_of(statement)
-        if not isinstance(node, ast.If):  # a loop
+        if not isinstance(node, ast.If):  # a loop: only a return leaves it as well
             exits &= {RETURN}
     return frozenset(exits)

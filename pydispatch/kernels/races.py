@@ -160,7 +160,7 @@ class RaceInstrumentation(WorkgroupMemory):
             return
         if memory.parameter and memory.parameter not in self.watched:  # a view that the kernel only reads
             return
-        # A race with any of the accesses that the stamps recorded before this one.
+        # This access races if any access that the element's stamps recorded before is unordered with it.
         races = [self._races(stamp.name) for stamp in self._exchange_stamps(memory, indices, is_write)]
         is_race = races[0]
         for race in races[1:]:

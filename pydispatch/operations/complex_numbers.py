@@ -66,7 +66,7 @@ def _div(lhs: Element, rhs: Element) -> Element:
     For a divisor of 0 or infinity, where scaling gives NaN, both parts of lhs are divided by the larger part of rhs.
     """
     unscaled_size = rhs.real.unary("abs").max(rhs.imag.unary("abs"))
-    # A power of two, after which the reciprocal of the size neither overflows nor is subnormal.
+    # Both operands are first multiplied by this power of two, so that 1 / size neither overflows nor is subnormal.
     factor = (unscaled_size > _HUGE).where(unscaled_size.const(2.0**-64), 1.0)
     factor = (unscaled_size < 1.0 / _HUGE).where(2.0**64, factor)
     size = unscaled_size * factor
@@ -205,7 +205,7 @@ def _sqrt(z: Element) -> Element:
     large = (0.5 * (reduced.unary("abs") + reduced.real.unary("abs"))).unary("sqrt")
     small = 0.5 * reduced.imag.unary("abs") / large
     large, small = (is_large.where(2.0 * part, part) for part in (large, small))
-    small = y.unary("is_inf").where(large, small)  # else infinity / infinity
+    small = y.unary("is_inf").where(large, small)  # where infinity / infinity would be NaN
     is_right = x >= 0.0
     root = is_right.where(large, small).with_imag(is_right.where(small, large).binary("copysign", y))
     return z.is_equal(0.0).where(x.const(0.0).with_imag(y), root)

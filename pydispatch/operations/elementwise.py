@@ -178,7 +178,7 @@ def _holds_sizes(builder: Builder, sizes: Sequence[Size], dtype: DType) -> bool:
     try:
         if dtype.is_unsigned and not all(n >= 0 for n in sizes):
             return False
-    except UndecidedError:
+    except UndecidedError:  # the sign of a size depends on the call
         return False
     if dtype.bits == 32:
         low, high = (0, (1 << 32) - 1) if dtype.is_unsigned else (-(1 << 31), (1 << 31) - 1)
@@ -233,10 +233,11 @@ def _wrapped(array: Any, dtype: DType) -> Any:
         import numpy as np
 
         return np.vectorize(lambda n: n if isinstance(n, Expr) else _wrapped_integer(n, dtype), otypes=[object])(array)
-    if dtype.is_bool or dtype.bits >= 8:
+    if dtype.is_bool or dtype.bits >= 8:  # NumPy's type has the same bits
         return array
+    # Shift the unused upper bits out, and back: signed bytes are sign-extended by the second shift.
     unused_bits = 8 - dtype.bits
-    return array << unused_bits >> unused_bits  # of signed bytes, the second shift copies the sign
+    return array << unused_bits >> unused_bits
 
 
 def _wrapped_integer(n: int, dtype: DType) -> int:

@@ -52,8 +52,8 @@ def pad_between(
 
     Example: [a b c] with low 1, high 2, interior 1 and the value 0 becomes [0 a 0 b 0 c 0 0].
     """
-    steps: list[Size] = []
-    shape: list[Size] = []
+    steps: list[Size] = []  # for each axis the distance of neighbouring elements of x in the result
+    shape: list[Size] = []  # of the result
     for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
         steps.append(_step(builder, between))  # between + 1, with a check
         # The size from the first to the last element, (n - 1) * step + 1; 0 if there is none.
@@ -117,7 +117,8 @@ def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue
         return coords.index_constant(0)
     # "reflect": one period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1. Its second half, from
     # `last` on, reads period - at.
-    period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))  # not 0 for a dynamic size that is 1
+    # Its length is 2 * last; at least 1, since a dynamic size may be 1.
+    period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))
     at = _remainder(coords, at, period)
     return coords.add_op(arith.MinSIOp(at, coords.minus(period, at)))
 

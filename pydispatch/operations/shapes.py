@@ -204,8 +204,9 @@ def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -
     shape = tuple(x.shape[d] for d in order)
     if is_small(x) and x.known is not None:
         return Tensor(x.dtype, shape, known=x.known.transpose(order))
+    # If the axes of other sizes than 1 keep their order, so do the elements.
     if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
-        return reshape(builder, x, shape)  # only axes of size 1 move, so the elements stay in order
+        return reshape(builder, x, shape)
     result_axes = [order.index(d) for d in range(x.rank)]  # axis of the result that axis d of x becomes
     return rearranged(builder, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in result_axes)))
 

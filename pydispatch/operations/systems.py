@@ -162,7 +162,8 @@ def _eliminate_bands(pivot: Element, above: Element, low: Element, middle: Eleme
     """Return the three bands of the eliminated row, and the two of the remaining next row.
 
     The row has the elements `pivot` and `above` (its third band is 0), the next one `low`, `middle` and `high`. An
-    exchange fills the third band.
+    exchange fills the third band. Without an exchange, [pivot, above, 0] stays, and the next row becomes
+    [middle - factor * above, high] for the factor low / pivot.
     """
     swaps, factor = _choose_pivot(pivot, low)
     first, second = swaps.where(middle, above), swaps.where(high, high.const(0.0))
@@ -193,7 +194,8 @@ def _solve_three_bands(builder: Builder, eliminated: list[Tensor]) -> Tensor:
         new = formula(builder, solved, *(row(builder, v, index) for v in eliminated), *carried)
         return [new, carried[0]], [new]
 
-    zeros = shapes.full(builder, 0.0, sides.shape[1:], sides.dtype)  # unknowns after the last row
+    # The loop goes from the last row to the first. The two unknowns after the last row count as 0.
+    zeros = shapes.full(builder, 0.0, sides.shape[1:], sides.dtype)
     rows = [(sides.dtype, sides.shape[1:])]
     _, (solution,) = control.scan(builder, sides.shape[0], [zeros, zeros], step, rows=rows, backwards=True)
     return solution

@@ -89,7 +89,7 @@ def reduce_windows(
         `args` are the elements of the operands, the running values, and between them an unused element of
         `window_extent`, the operand that only states the sizes of the window loops.
         """
-        count = len(inputs) - 1
+        count = len(inputs) - 1  # without `window_extent`
         elements = scalars_of(dtypes, args[:count])
         running = scalars_of([t.dtype for t in starts], args[count + 1 :])
         return [part for r in combine(Scalars(block), running, elements) for part in r.parts]
@@ -225,6 +225,7 @@ def max_pool_with_indices(
         # The position of the element in the image along each axis, and whether it is an element of the image.
         (best, position), (value,) = running, elements
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in image_sizes]
+        # position along an axis = index of the window * stride + index in the window * dilation - padding
         inside, at = scalars.const(value=True, dtype=BOOL), []
         for d in range(spatial):
             first = scalars.binary("mul", scalars.position(2 + d), scalars.const(window.strides[d], I64))

@@ -233,7 +233,7 @@ def _innermost_location(error: BaseException, filename: str) -> CodeLoc | str:
         code = traceback.tb_frame.f_code
         if code.co_filename == filename:
             location = CodeLoc(code, traceback.tb_lasti, traceback.tb_lineno)
-        traceback = traceback.tb_next
+        traceback = traceback.tb_next  # the frame that this one called; the last match is the innermost
     return location
 
 

@@ -57,7 +57,7 @@ def _defined_values(op: Operation) -> list[SSAValue]:
 
 def _is_same(lhs: Operation, rhs: Operation, counterparts: dict[SSAValue, SSAValue]) -> bool:
     """Return whether two operations have equal names, attributes and types of the values that they define, and read
-    values that are defined at equal positions.
+    values that are defined at equal positions of the two programs.
 
     counterparts: for each value that is defined before `lhs`, the value at its position in the program of `rhs`.
     """

@@ -73,7 +73,7 @@ class Products(Slices):
         # Set the buffer to the addend.
         base = product.base
         if base is None:
-            zero = self.filled((1, 1), self.writer.constant(0, target.dtype))  # is broadcast to the buffer's shape
+            zero = self.filled((1, 1), self.writer.constant(0, target.dtype))  # one element, broadcast to the buffer
             super().fill(node, target, zero)
         elif base.buffer != target.buffer:  # else the buffer has the addend already, as in total += a @ b
             self.fill(node, target, base)

@@ -68,7 +68,8 @@ class Scans(Reductions):
             """Emit a loop along the axis that determines the extreme of one line and its index.
 
             A line is the elements that differ in their index along the axis only, such as a row of a matrix. `results`
-            are the tiles for extremes and indices, in which the axis has size 1: they get those of the line at index 0.
+            are the tiles for extremes and indices, in which the axis has size 1: the extreme of the line and its index
+            are stored there, at index 0 along the axis.
 
             at: returns all indices of the element whose index along the axis is given.
             """
@@ -108,7 +109,7 @@ class Scans(Reductions):
             return is_beyond
         tests = [
             self.writer.value(f"arith.cmpf {predicate}, {x.name}, {x.name} : {x.type}", "i1")
-            for predicate, x in (("uno", value), ("ord", best))  # x uno x: x is NaN; x ord x: it is not
+            for predicate, x in (("uno", value), ("ord", best))  # x uno x: x is NaN; x ord x: x is a number
         ]
         is_nan = self.writer.value(f"arith.andi {tests[0].name}, {tests[1].name} : i1", "i1")
         return self.writer.value(f"arith.ori {is_beyond.name}, {is_nan.name} : i1", "i1")
@@ -142,7 +143,7 @@ class Scans(Reductions):
         counter, carried = Scalar(outer.fresh(), "index"), [Scalar(outer.fresh(), value.type) for value in initial]
         self.writer = outer.nested()  # the body is emitted into a nested writer
         values = step(carried, counter)
-        types = ", ".join(value.type for value in initial)
+        types = ", ".join(value.type for value in initial)  # such as "f32, i32"
         self.writer.line(f"scf.yield {', '.join(value.name for value in values)} : {types}")
         inner, self.writer = self.writer, outer
         assignment, results = outer.results([value.type for value in initial])

@@ -45,8 +45,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         builder,
         even,
         [a, identities(builder, a)],
-        lambda state: _diagonalize_pairs(builder, *state),
-        lambda state: _off_diagonal_share(builder, state[0]),
+        rotate=lambda state: _diagonalize_pairs(builder, *state),
+        residual=lambda state: _off_diagonal_share(builder, state[0]),
     )
     values, columns = _sorted_without_padding(builder, a, vectors, n)
     values = ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, axes=[2]))
