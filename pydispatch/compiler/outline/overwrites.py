@@ -162,8 +162,9 @@ def _updated(
 ) -> dict[SSAValue, None]:
     """Return a tensor and the tensors of the body in its memory: slices, and results of operations that overwrite it.
 
-    follows_inserted: for `%u = insert_slice %r into %t`, whether %u is in the memory of %r. It is in that of %t in any
-    case. If False, an empty tensor from which %r is computed is in the memory of %t, too.
+    follows_inserted: how insertions `%u = insert_slice %r into %t` are followed. In any case, %u is in the memory of
+    %t. If True, %u also counts as in the memory of %r. If False, the search goes from %t to the empty tensor that %r
+    is computed from, if any: it is computed in the memory of %t.
     """
     tensors: dict[SSAValue, None] = {}
     pending: list[SSAValue] = [value]

@@ -132,9 +132,9 @@ def as_single_term(source: Integer | Real, rank: int) -> Real:
 def scaled(value: Real, factor: Constant) -> Real:
     """Multiply a number by a constant.
 
-    The factors of the terms, the offset and the bounds are multiplied where that gives the same result. Otherwise the
-    result is a new number with `value` as its only term. That is so for a rounded number, and for a clamped one if the
-    factor differs between elements or is not positive.
+    The factors of the terms, the offset and the bounds are multiplied where that gives the same result. That is not so
+    for a rounded number, nor for a clamped one if the factor differs between elements or is not positive: the result is
+    then a new number with `value` as its only term.
     """
     # One factor f > 0 scales the bounds, too: clamp(x, low, high) * f = clamp(x * f, low * f, high * f).
     scales_bounds = factor.size == 1 and factor.item() > 0
@@ -149,9 +149,9 @@ def scaled(value: Real, factor: Constant) -> Real:
 def shifted(value: Real, by: Constant) -> Real:
     """Return a number plus a constant `by`, which may vary along dimensions of the result.
 
-    The constant is added to the shift of a rounded number, and to the offset and the bounds of another. The shift is
-    one integer, and each bound one number. If the constant does not fit them, the result is a new number with `value`
-    as its only term and the constant as its offset.
+    The constant is added to the shift of a rounded number, and to the offset and the bounds of a number that is not
+    rounded. The shift is one integer, and each bound one number. If the constant does not fit them, the result is a new
+    number with `value` as its only term and the constant as its offset.
     """
     if value.rounded and by.size == 1 and float(by.item()).is_integer():
         return replace(value, shift=value.shift + by.item())

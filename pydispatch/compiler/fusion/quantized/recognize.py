@@ -179,7 +179,7 @@ class TensorRecognizer:
         stored: the tensor to pad, whose elements `inner` dequantizes.
         """
         terminator = op.region.block.last_op
-        zero = 0 if inner.zero is None else inner.zero.number
+        zero = 0 if inner.zero is None else inner.zero.number  # None if it is known at run time only
         low, high = inner.range  # range of stored - zero, which must be 0 for some stored integer
         if terminator is None or op.nofold is not None or not is_zero(terminator.operands[0]):
             return None
@@ -209,8 +209,9 @@ class ScalarRecognizer:
     def of(self, value: SSAValue) -> Dequantized | None:
         """Return a scalar of the body as a dequantized element; None if it is not recognized.
 
-        It is an element of an input, its conversion to i32 or f32, its difference to a zero point, or its product with
-        a scale: (sitofp(q) - 3.0) * s has the stored integer q, the zero point 3 and the scales (s,).
+        A scalar is recognized if it is an element of an input, or if it is the conversion of a recognized scalar to i32
+        or f32, the difference of one to a zero point, or the product of one with a scale. For example, (sitofp(q) -
+        3.0) * s has the stored integer q, the zero point 3 and the scales (s,).
         """
         if isinstance(value, BlockArgument):
             return self._element(value)

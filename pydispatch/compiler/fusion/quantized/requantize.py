@@ -193,6 +193,7 @@ class Requantized(GenericBody):
         if value.offset.any():
             total = self.add(arith.AddfOp(total, self._constant(value.offset)))
         low, high = value.unclamped_range
+        # _NO_NAN: the sum of integers times finite constants is no NaN.
         if low < value.low:
             total = self.add(arith.MaximumfOp(total, self._scalar(value.low), flags=_NO_NAN))
         if high > value.high:
