@@ -196,7 +196,7 @@ class _Program:
         )
         limits = self.program.ranges.get(name, SymbolRange(None, most=None))
         if isinstance(size, Expr) and (declared := size.as_symbol()) is not None:
-            size = symbol(declared.name, least=None)  # without the bounds that are to be checked
+            size = symbol(declared.name, least=None)  # without its declared bounds, since these are to be checked
         expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
         message = f"{what}; the size {shown} is {expected}"
         # A lower bound that tracing states for every size is no restriction. {a} is the size if a check fails.

@@ -204,6 +204,7 @@ class Tracer:
             if any(n is None for n in shape):
                 raise self.b.fail(f"operator {name} gives a tensor whose size it decides, which is not supported")
             results.append((meta.dtype, tuple(n for n in shape if n is not None)))
+        # The last argument is the names of the tensors.
         return tuple(custom_call(self.b, name, list(tensors.values()), results, numbers, list(tensors)))
 
     def _convert_like(self, value: Tensor, target: Tensor) -> Tensor:

@@ -24,8 +24,9 @@ def relu(builder: Builder, self: Tensor) -> Tensor:
 
 @converts("aten.gelu")
 def gelu(builder: Builder, self: Tensor, *, approximate: str = "none") -> Tensor:
-    """Return x * Phi(x), where Phi is the normal distribution; "tanh" selects an approximation of it by a hyperbolic
-    tangent.
+    """Return x * Phi(x), where Phi is the cumulative distribution function of the standard normal distribution.
+
+    approximate: "tanh" for an approximation by a hyperbolic tangent; "none" for the exact function.
     """
     return in_floats(builder, activations.tanh_gelu if approximate == "tanh" else activations.gelu, self)
 
@@ -63,9 +64,7 @@ def relu6(builder: Builder, self: Tensor) -> Tensor:
 
 @converts("aten.softplus")
 def softplus(builder: Builder, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
-    """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold and the two hardly
-    differ.
-    """
+    """Return log(1 + exp(beta * x)) / beta; where beta * x is above the threshold, return x, which is nearly equal."""
     k, limit = float(beta), float(threshold)  # type: ignore[arg-type]
     return in_floats(builder, lambda e: (e * k > limit).where(e, activations.softplus(e * k) / k), self)
 

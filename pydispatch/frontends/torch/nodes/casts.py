@@ -13,9 +13,7 @@ from pydispatch.operations import elementwise as ew
 
 @converts("aten._to_copy", "aten.to.dtype_layout")
 def to_copy(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    """Convert elements to `dtype`; None keeps their type. Operands for a device or a layout are dropped before
-    (`arguments.IGNORED`).
-    """
+    """Convert elements to `dtype`; None keeps their type. PyTorch's keywords for device and layout have no effect."""
     return ew.convert(builder, self, dtype or self.dtype)
 
 

@@ -117,7 +117,8 @@ def embedding_bag_with_any_padding(
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the bag of each index; -1 for padding, which belongs to no bag.
 
-    bags: number of bags. An index is in the last bag that begins at its position or before.
+    bags: number of bags. An index is in the last bag that begins at its position or before: with the offsets [0, 1, 1],
+    the index at position 0 is in bag 0, all others are in bag 2.
     """
     begins = slicing.slice_axis(builder, offsets, axis=0, start=0, limit=bags)
     positions = searchsorted(

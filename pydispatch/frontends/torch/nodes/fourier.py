@@ -23,11 +23,11 @@ _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT,
 
 
 def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, is_divided: bool = False) -> Tensor:
-    """Divide the result of a transform of `count` elements as PyTorch's code `normalization` states: by `count`, by its
-    root or not at all.
+    """Divide the result of a transform of `count` elements by sqrt(count), by `count` or by 1.
 
-    is_divided: whether `operations.fourier` has divided the result by the count already, as for inverse transforms. The
-    factor then includes the count to undo that.
+    normalization: PyTorch's code of the divisor: _BY_ROOT, _BY_COUNT, or another one for 1. is_divided: whether
+    `operations.fourier` has divided the result by the count already, as in inverse transforms. The result is then
+    multiplied by the count too, to undo that.
     """
     if isinstance(count, Expr):
         raise builder.fail("a Fourier transform along an axis whose size is not known")

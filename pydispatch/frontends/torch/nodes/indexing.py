@@ -133,6 +133,7 @@ def take_along_dim(builder: Builder, self: Tensor, indices: Tensor, dim: int | N
     if dim is None:
         return take(builder, self, shapes.reshape(builder, indices, [-1]))
     axis = shapes.axis_of(builder, dim, self.rank)
+    # The broadcast shapes of the indices, `shape`, and of self, `full_shape`, which differ along `axis` only.
     shape = [i if d == axis else ew.broadcast_shape(builder, (n,), (i,))[0]
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
     full_shape = [self.shape[d] if d == axis else n for d, n in enumerate(shape)]

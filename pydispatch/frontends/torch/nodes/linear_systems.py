@@ -95,6 +95,7 @@ def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803
     """
     m, n = LU.shape[-2:]
     k = minimum(m, n)
+    # Keep the elements with column - row <= -1 for L, and those with column - row >= 0 for U.
     first_columns = slicing.slice_axis(builder, LU, LU.rank - 1, start=0, limit=k)
     lower = triangle(builder, first_columns, "le", diagonal=-1)
     upper = triangle(builder, slicing.slice_axis(builder, LU, LU.rank - 2, start=0, limit=k), "ge", diagonal=0)

@@ -79,7 +79,7 @@ def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
         return self
 
     def combined(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Return log(exp(running) + exp(element)) without overflow."""
+        """Return log(exp(running) + exp(element)), computed as high + log(1 + exp(low - high)) without overflow."""
         running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.min(element), running.max(element)
         # Two equal infinities have that infinity as the result, since low - high would be NaN.

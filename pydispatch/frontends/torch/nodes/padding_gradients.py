@@ -34,7 +34,7 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
     The gradients of the copies are added to the border elements' gradients. Elements that a negative padding crops have
     the gradient 0.
     """
-    # The gradients of the elements themselves, without those of copies; then add these at the two border elements.
+    # Take the gradients of the elements themselves. Then add the gradients of the copies at the two border elements.
     low, high = max(before, 0), max(after, 0)
     size: Size = grad.shape[axis] - low - high
     inner = slicing.slice_axis(builder, grad, axis, low, low + size)

@@ -353,7 +353,7 @@ def isclose(
         """Return whether element e of `self` is close to element n of `other`, by the rules of `isclose`."""
         is_near, e, n = e.is_equal(n), e.to(inner), n.to(inner)
         if rtol or atol:
-            # An infinite n would make the bound infinite, so that every e were close.
+            # An infinite n would make the bound infinite, and every e close to n: only finite numbers are compared.
             is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
             is_near |= is_close & e.unary("is_finite") & n.unary("is_finite")
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near

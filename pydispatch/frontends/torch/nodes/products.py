@@ -80,7 +80,8 @@ def scaled_mm(
     Raise CompileError if a scale is not f32 or has another shape.
     """
     rows, columns = self.shape[0], mat2.shape[1]
-    # A scale of two axes has along each the full size or 1; one of no axes, or of one axis of size 1, is one number.
+    # A scale of rank 2 has along each axis the full size or 1. A scale of rank 0, or [1], is one number. A scale of a
+    # higher rank fits nothing: the length of `allowed` is at most 2.
     for name, scale, full_shape in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
         allowed = full_shape if scale.rank == 2 else (1,) * min(scale.rank, 2)
         fits = len(allowed) == scale.rank and all(n in (1, m) for n, m in zip(scale.shape, allowed, strict=True))

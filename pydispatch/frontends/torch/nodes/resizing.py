@@ -71,7 +71,7 @@ class Interpolation:
         """
         real = dtype.numpy.type
         positions = self.position(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
-        low = np.floor(positions)
+        low = np.floor(positions)  # the source element before each position, to which `taps` count their offsets
         indices = [np.clip(low + offset, 0, n - 1).astype(np.int64) for offset, _ in self.taps]
         return np.stack(indices, 1), np.stack([weight(positions - low) for _, weight in self.taps], 1)
 

@@ -96,7 +96,7 @@ def _axis_gradient(
         return resampling.resampled(builder, grad, axis, *resampling.transposed(positions, factors, n))
     indices, weights = how.dynamic_taps(builder, n, out, scale, corners, dtype)
     columns = shapes.iota(builder, [1, n], axis=1, dtype=I64)
-    matrix = builder.constant(0, grad.dtype)
+    matrix = builder.constant(0, grad.dtype)  # of rank 0; the first sum below broadcasts to [out, n]
     # Add the weight of each tap of each resized element (row) at the source element that it reads (column).
     for tap, weight in zip(indices, weights, strict=True):
         rows = (shapes.expand_dims(builder, vector, axes=[1]) for vector in (tap, weight))

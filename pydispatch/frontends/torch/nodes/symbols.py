@@ -42,9 +42,9 @@ def _arithmetic(
     """
     if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
         return _on_tensors(builder, on_tensors, lhs, rhs)
-    if not isinstance(lhs, Expr) and not isinstance(rhs, Expr):
+    if not isinstance(lhs, Expr) and not isinstance(rhs, Expr):  # two numbers
         return on_numbers(lhs, rhs)
-    if isinstance(lhs, float) or isinstance(rhs, float):
+    if isinstance(lhs, float) or isinstance(rhs, float):  # a size and a float
         return _on_tensors(builder, on_tensors, lhs, rhs)
     try:
         return on_numbers(lhs, rhs)

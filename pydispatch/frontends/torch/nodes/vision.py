@@ -33,7 +33,8 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
         for n in range(4)
     )
     # PyTorch compares the quotient, in the type of the boxes, with a 64-bit number. Rounding that number to the type of
-    # the boxes must not change any comparison, so it is rounded down.
+    # the boxes must not change any comparison, so it is rounded down: for a quotient q of this type, q > iou_threshold
+    # is the same as q > the largest number of this type that is at most iou_threshold.
     real = ordered.dtype.numpy.type
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
