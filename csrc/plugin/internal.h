@@ -37,13 +37,15 @@ pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* c
 pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* what, uintptr_t address);
 // Checks that what the query of |plugin|, which is embedded, returned is in its file. (check.c)
 pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
-// "NOT_FOUND (5)" needs both: the name of a code, "an unknown code" for others. (check.c)
+// Returns the name of the code in the lower bits of |status|, such as "NOT_FOUND"; "an unknown code" for others.
+// (check.c)
 const char* pyd_plugin_code_name(pyd_plugin_status_t status);
-// The environment of load, which lives for ever; |kind| decides by which convention its functions are called.
-// (environment.c)
+// Returns the environment that a plugin's load function receives, with functions in the calling convention of |kind|.
+// It is never freed. (environment.c)
 const pyd_plugin_environment_t* pyd_plugin_environment(pyd_plugin_kind_t kind);
 
-// Replaces the pair by one that the host may call. False when memory is short. Any thread. (bridge.c)
+// Replaces |*function| and |*context|, of embedded code, by a function that the host can call, which calls the original
+// one in its own convention, and by its context. Returns false without memory. Any thread may call it. (bridge.c)
 bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context);
 void pyd_plugin_free_bridges(pyd_plugin_t* plugin);
 

@@ -6,6 +6,7 @@
 static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   for (;;) {
     atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
+    // The count before the decrement is 1 for the last participant.
     if ((atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel) & PYD_SLOT_COUNT) != 1) return false;
     if (!pyd_sched_has_leftovers(sched, slot)) {
       pyd_sched_hide(sched, slot);  // a participant that left early may have set the slot's bit again

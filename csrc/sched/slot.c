@@ -67,7 +67,8 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
   if (!slot->task) pyd_placement_open(sched, slot);
-  // |room| bounds the participants that are counted in the state: a caller is not, the first one of a task's job is.
+  // |joiners|: pool threads that may join. |room| bounds the participants that are counted in the state: a caller is
+  // not, the first one of a task's job is.
   const uint32_t joiners = pyd_sched_joiners(sched, slot),
                  room = slot->task ? slot->max_participants : slot->max_participants - 1;
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | room << PYD_SLOT_ROOM_SHIFT | state, memory_order_release);

@@ -8,8 +8,8 @@
 // State of a task, in the order in which it passes through them.
 typedef enum pyd_task_state_e {
   PYD_TASK_NEW,      // not submitted
-  PYD_TASK_WAITING,  // for other tasks
-  PYD_TASK_QUEUED,
+  PYD_TASK_WAITING,  // for tasks on which it depends
+  PYD_TASK_QUEUED,   // for a thread
   PYD_TASK_RUNNING,
   PYD_TASK_DONE,
 } pyd_task_state_t;

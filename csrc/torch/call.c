@@ -299,7 +299,8 @@ static pyd_status_t call_target(call_t* c) {
 static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint64_t* stack, uint64_t argument_count,
                          uint64_t result_count) {
   pyd_target_t* target = pyd_process_number_find(PYD_TORCH_KERNEL_NUMBER(slot), pyd_target_retain);
-  if (!target) {  // without the function's signature nothing says which stack slots hold tensors: the tensors leak
+  // Without the function's signature nothing says which stack slots hold tensors: they are not released.
+  if (!target) {
     return pyd_status_make(PYD_CODE_UNAVAILABLE,
                            "the function of this operator was closed; register it again with "
                            "pydispatch.to_torch");

@@ -31,7 +31,7 @@ struct pyd_call_command_s {
   const pyd_plan_command_t* plan;
   uint64_t pattern;  // of a fill
   pyd_command_run_t run;
-  bool is_embedded;  // see base/embedded_library.h
+  bool is_embedded;  // |function| has the calling convention of embedded code
 };
 
 // A call of a plan: addresses of its buffers, and the values that its commands receive.

@@ -11,11 +11,12 @@ enum { kMaxOperands = 96, kMaxSizes = 128 };
 // can be written.
 static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const uint32_t* words,
                                    pyd_program_value_t* out_value, uint32_t* out_access) {
-  const uint32_t head[3] = {words[0], words[2], words[3]};
+  const uint32_t head[3] = {words[0], words[2], words[3]};  // kind, element type, rank, as in the record of a value
   *out_value = (pyd_program_value_t){.kind = words[0], .dtype = words[2], .rank = words[3]};
   *out_access = words[1];
   pyd_status_t status = pyd_reader_check_value("operand", index, head);
   if (pyd_ok(status)) status = pyd_reader_sizes(reader, "operand", index, words[4], out_value);
+  // The access (word 1) exists, and a scalar (kind 1) is only read.
   bool fits =
       words[1] >= PYD_HOST_READ && words[1] <= PYD_HOST_READ_WRITE && (words[0] == 0 || words[1] == PYD_HOST_READ);
   if (!pyd_ok(status) || fits) return status;

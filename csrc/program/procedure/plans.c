@@ -52,7 +52,7 @@ static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* 
   }
   pthread_mutex_unlock(&state->mutex);
   pyd_status_t status = PYD_STATUS_OK;
-  if (!entry) {
+  if (!entry) {  // no plan for these sizes is cached: create one, and add it to the cache
     pyd_plan_t* plan = NULL;
     status = pyd_plan_create(state->program, function, dims, scalars, &plan);
     if (!pyd_ok(status)) return status;

@@ -40,7 +40,7 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
     if (sa == INT64_MIN >> (64 - width)) return PYD_FAULT_DIVISION_OVERFLOW;
   }
   int64_t quotient = sa / sb, remainder = sa % sb;
-  bool was_rounded_up = remainder != 0 && (sa < 0) != (sb < 0);  // C rounds a negative quotient up
+  bool was_rounded_up = remainder != 0 && (sa < 0) != (sb < 0);  // C rounds a negative quotient up: -7 / 2 is -3
   switch (op) {
     case PYD_OP_DIVS: *out = (uint64_t)quotient; return PYD_FAULT_NONE;
     case PYD_OP_REMS: *out = (uint64_t)remainder; return PYD_FAULT_NONE;
@@ -94,6 +94,7 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
     case PYD_OP_AND: result = a & b; break;
     case PYD_OP_OR: result = a | b; break;
     case PYD_OP_XOR: result = a ^ b; break;
+    // A shift by the width or more moves all bits out: only zeros, or copies of the sign bit, are left.
     case PYD_OP_SHL: result = ub >= width ? 0 : ua << ub; break;
     case PYD_OP_SHRS: result = (uint64_t)(sa >> (ub >= width ? width - 1 : ub)); break;
     case PYD_OP_SHRU: result = ub >= width ? 0 : ua >> ub; break;
@@ -102,6 +103,7 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
     // The builtins for zeros are undefined for 0, where MLIR gives the width.
     case PYD_OP_CTLZ: result = ua ? (uint64_t)__builtin_clzll(ua) - (64 - width) : width; break;
     case PYD_OP_CTTZ: result = ua ? (uint64_t)__builtin_ctzll(ua) : width; break;
+    // The upper |width| bits of the product, which has 2 * |width| bits.
     case PYD_OP_MULHS: result = (uint64_t)((__extension__(__int128) sa * sb) >> width); break;
     case PYD_OP_MULHU: result = (uint64_t)((__extension__(unsigned __int128) ua * ub) >> width); break;
     // The results of these three do not have the width: a truth value, and extensions to 64 bits.
