@@ -60,6 +60,7 @@ cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
         prefix, kind = PLAIN[numerical]
         if bits in (2, 4) and kind in "iu":  # NumPy has no such integers, ml_dtypes has
             return f"{prefix}{bits}", ml_dtype(f"{'u' if kind == 'u' else ''}int{bits}", "uint8")
+        # Widths that NumPy has, by kind.
         if bits in {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "c": (64, 128)}[kind]:
             spelling = f"complex<f{bits // 2}>" if kind == "c" else f"{prefix}{bits}"
             return spelling, np.dtype(f"{kind}{bits // 8}")
@@ -75,6 +76,7 @@ cdef class ElementType:
     """
 
     def __init__(self, uint32_t word):
+        """Derive the names, and the range of an integer type, from the dtype word."""
         self.word = word
         self.numerical = word >> 24
         self.bits = word & 0xFFFFFF
@@ -87,9 +89,10 @@ cdef class ElementType:
         if self.numerical <= UNSIGNED:  # integers
             bits = int(self.bits)  # a Python number: a power of a C number would overflow
             self.modulus, self.most_signed = 2**bits, 2 ** (bits - 1) - 1
-            # A signless type accepts signed and unsigned values.
+            # low, high: the accepted values. A signless type accepts signed and unsigned values: -128 to 255 for i8.
             self.low = 0 if self.numerical == UNSIGNED else -(2 ** (bits - 1))
             self.high = self.most_signed if self.numerical == SIGNED else self.modulus - 1
+            # Their range in C: pack_integer() compares 64-bit signed values with it.
             self.least, self.most = self.low, min(self.high, 2**63 - 1)
 
     def __repr__(self):
@@ -201,10 +204,10 @@ cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint
     """
     cdef Py_ssize_t i, whole = count * bits // 8  # bytes of `out` that are full
     cdef uint32_t shift
-    if bits == 4:
+    if bits == 4:  # two elements per byte
         for i in range(whole):
             out[i] = <uint8_t>((codes[2 * i] & 15) | codes[2 * i + 1] << 4)
-    else:
+    else:  # four elements per byte
         for i in range(whole):
             out[i] = <uint8_t>((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4
                                | codes[4 * i + 3] << 6)

@@ -80,8 +80,8 @@ class Dispatch(Command):
 class Fill(Command):
     """Command that fills its only slot with whole repetitions of a pattern.
 
-    pattern: the repeated bytes as an integer, the first byte lowest, for the scalars that the plan was created with; a
-    call may have another one. pattern_size: 1, 2, 4 or 8 bytes.
+    pattern: the repeated bytes as a little-endian integer, for the scalars that the plan was created with; a call with
+    other scalars may have another pattern. pattern_size: 1, 2, 4 or 8 bytes.
     """
 
     pattern: int
@@ -95,7 +95,7 @@ class Fill(Command):
 
 @dataclass(frozen=True)
 class Copy(Command):
-    """Command that copies the bytes of its first slot to its second, which has the same size and may overlap."""
+    """Command that copies the bytes of its first slot to its second slot. Both have one size and may overlap."""
 
     @property
     def source(self) -> Slot:

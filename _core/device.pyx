@@ -80,7 +80,7 @@ def poison_requested():
 
 
 def memory_at(uintptr_t address, size_t size, bint writable):
-    """Return a memoryview of `size` bytes at an address, which the caller keeps alive. writable: else it is read-only."""
+    """Return a memoryview of `size` bytes at an address, which the caller keeps alive; read-only unless `writable`."""
     if not size:  # a Cython view cannot be empty, and the address may be 0
         return memoryview(bytearray() if writable else b"")
     cdef const unsigned char[::1] fixed

@@ -86,7 +86,7 @@ class CallFuture(Future):
         """
         if name not in ("_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        with _arming:
+        with _arming:  # several threads may read attributes at once
             is_first = "_done_callbacks" not in self.__dict__  # the attribute that the base class sets last
             if is_first:
                 super().__init__()
@@ -325,7 +325,7 @@ class SubmissionOrder:
         self._last: weakref.ref[Future] | None = None
 
     def submit(self, submit: Callable[..., Future], args: Iterable[Any], named: dict[str, Any]) -> Future:
-        """Submit a call after all earlier ones of this order, and return its future.
+        """Submit a call after all earlier calls of this order, and return its future.
 
         submit: starts the call with positional arguments `args` and keywords `named`, in which it gets the results of
         futures.

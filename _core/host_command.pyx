@@ -155,7 +155,7 @@ cdef class PythonCommand:
         pyd_lock(&self.lock)
         name = self.name
         pyd_unlock(&self.lock)
-        if PyUnicode_CompareWithASCIIString(name, command.name):
+        if PyUnicode_CompareWithASCIIString(name, command.name):  # they differ
             name = command.name.decode("utf-8", "replace")
             pyd_lock(&self.lock)
             _previous, self.name = self.name, name  # the previous name is released after the lock
@@ -375,6 +375,7 @@ cdef class Native:
 
         Raise CommandError if it returns another code than 0, with the text that it set or that code.
         """
+        # total: number of sizes of all operands; o[3] is the shape of an operand.
         cdef size_t i, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
         cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
         cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))

@@ -56,7 +56,7 @@ class ValueInfo:
 
 @dataclass(frozen=True)
 class Interface:
-    """Name, arguments (`inputs`) and results (`outputs`) of a function, the latter two in order."""
+    """Name of a function, and its arguments (`inputs`) and results (`outputs`) in order."""
 
     name: str
     inputs: tuple[ValueInfo, ...]
@@ -84,6 +84,7 @@ class Interface:
             for i, (argument, kind, dims) in enumerate(arguments)
         ]
         outputs = [
+            # The program states only the rank of a result: all sizes are dynamic.
             ValueInfo(result, kind.dtype, shapes.shape("outputs", i, None if rank is None else (-1,) * rank))
             for i, (result, (kind, rank)) in enumerate(zip(result_names, results, strict=True))
         ]
@@ -155,18 +156,19 @@ class _Shapes:
     """Source of names for dynamic sizes: the manifest's entry of the function, or d0, d1 and so on without one."""
 
     def __init__(self, function: str, entry: Mapping[str, Any] | None) -> None:
-        """Create the source of names for one function, whose `shape` is then called for each value in order.
+        """Create the source of names for one function. Call `shape` once for each argument, then for each result.
 
-        function: its name, for messages. entry: what the manifest states about it; ignored without inputs and outputs.
+        function: its name, for messages. entry: its entry in the manifest; ignored if it lists no inputs and outputs.
         """
         self._function = function
         self._entry = entry if entry and ("inputs" in entry or "outputs" in entry) else None
-        self._count = 0  # without an entry: axes of the values so far, static ones included; d{_count} is next
+        self._count = 0  # number of axes of all values so far, static ones included; only counted without an entry
 
     def shape(self, side: str, index: int, dims: tuple[int, ...] | None) -> Shape | None:
-        """Return the shape of argument or result `index`, with names for dynamic sizes; None for a number.
+        """Return the shape of a value, with names for dynamic sizes; None for a number.
 
-        side: "inputs" or "outputs". dims: its sizes in the program, -1 for dynamic ones. Raises ArtifactError if the
+        side: "inputs" for an argument, "outputs" for a result. index: number of the value on its side. dims: its sizes
+        in the program, -1 for dynamic sizes, or None for a number. Raises ArtifactError if the
         manifest states another shape.
         """
         if dims is None:
@@ -191,7 +193,9 @@ class _Shapes:
 def _fits(stated: object, size: int) -> bool:
     """Return whether a size of the manifest agrees with the size in the program.
 
-    stated: an int or the name of a dynamic size, from JSON and thus of any type. size: -1 for a dynamic one. An int
-    agrees with itself and with a dynamic size, a name with a dynamic size only.
+    A stated int agrees with an equal size and with a dynamic size; a stated name agrees with a dynamic size only.
+
+    stated: an int, or the name of a dynamic size. Any other type, as the manifest may be malformed, agrees with none.
+    size: -1 for a dynamic size.
     """
     return (type(stated) is int and stated >= 0 and size in (-1, stated)) or (type(stated) is str and size < 0)

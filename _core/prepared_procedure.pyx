@@ -41,6 +41,7 @@ cdef class PreparedProcedure:
             raise MemoryError()
         self.out, self.workers = out, worker_limit(procedure.name, workers)
         procedure.check_out(out)  # for its errors: each run checks `out` again
+        # NULL: no buffers of devices. False: strided arrays are refused.
         self.held = procedure.gather(args, self.inputs, NULL, False)
         # Numbers (no dims) are never packed.
         packs = [kind.packed and dims is not None for kind, dims in zip(procedure.arg_types, procedure.arg_dims)]

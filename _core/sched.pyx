@@ -128,7 +128,7 @@ cdef class Scheduler:
         cdef pyd_sched_options_t options
         cdef pyd_sched_t* sched = NULL
         cdef pyd_status_t status
-        # Refuses only what the fields of the options cannot hold; pyd_sched_create() checks the stated ranges.
+        # Refuse only numbers that the fields of the options cannot hold: pyd_sched_create() checks the stated ranges.
         if not 0 <= workers <= 0xFFFFFFFF:
             raise InvalidArgumentError(f"workers: expected 1 to 1024, or 0 for one per CPU; got {workers}")
         if not -1 <= spin_us <= 0x7FFFFFFF:
@@ -139,6 +139,8 @@ cdef class Scheduler:
         memset(&options.threads, 0, sizeof(options.threads))
         if threads:  # an address, see the class
             options.threads = (<pyd_sched_threads_t*><uintptr_t>threads)[0]
+        # All schedulers of the process share the recorder of traces, the scopes (operations that a thread works for),
+        # and the compute permits.
         options.trace = recorder
         options.scopes.get, options.scopes.set = pyd_process_scope_get, pyd_process_scope_set
         options.permits = pyd_process_permits()

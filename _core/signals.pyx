@@ -51,10 +51,10 @@ if hasattr(os, "register_at_fork"):
 
 
 cdef int32_t is_signalled(void* asked) noexcept nogil:
-    """Run the handlers of pending signals if this is the main thread and the last check is ASK_NANOSECONDS ago.
+    """Run the handlers of pending signals in the main thread, at most once in ASK_NANOSECONDS.
 
-    asked: the uint64_t time of that check in nanoseconds, 0 before the first. Return 1 if a handler raised, else 0; the
-    exception stays set in the thread.
+    asked: the uint64_t time of the last check in nanoseconds, 0 before the first. Return 1 if a handler raised, else 0;
+    the exception stays set in the thread.
     """
     cdef uint64_t* last = <uint64_t*>asked
     cdef uint64_t now = pyd_watch_now()

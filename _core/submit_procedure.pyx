@@ -54,7 +54,11 @@ def start_with(Procedure procedure not None, out, priority, workers, *args):
 
 
 cdef object start(Procedure procedure, args, out, priority, workers):
-    """Submit one call whose arguments are no futures, and return its future."""
+    """Submit one call whose arguments are no futures, and return its future.
+
+    out: None, an array for the only result, or a tuple with an array or None per result. priority: "high", "normal" or
+    "low". workers: maximum number of threads, or None.
+    """
     cdef ProcedureTask task = ProcedureTask.__new__(ProcedureTask)
     cdef pyd_submit_options_t options
     cdef pyd_input_t* inputs
@@ -66,6 +70,7 @@ cdef object start(Procedure procedure, args, out, priority, workers):
     if inputs == NULL:
         raise MemoryError()
     try:
+        # Objects that must live until the call has ended. NULL: no buffers of devices. True: copy strided arrays.
         task.kept = (procedure.gather(args, inputs, NULL, True), procedure, out)
         if procedure.module.flushes:
             flush_python()

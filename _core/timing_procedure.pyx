@@ -76,7 +76,8 @@ def profile(Procedure procedure not None, args, runs, cold):
     if inputs == NULL:
         raise MemoryError()
     try:
-        held = procedure.gather(args, inputs, NULL, True)  # keeps alive what `inputs` points to
+        # NULL: no buffers of devices. True: copy strided arrays. `held` keeps alive what `inputs` points to.
+        held = procedure.gather(args, inputs, NULL, True)
         run_once(procedure, inputs, Observer(), cold)  # the warm-up run, whose times are dropped
         observer = Observer()
         whole = sum([run_once(procedure, inputs, observer, cold) for _ in range(runs)])

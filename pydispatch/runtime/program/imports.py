@@ -77,7 +77,7 @@ class SuppliedCode:
     """Code for an executable that a program only declares, which the user adds to a device.
 
     Attributes:
-        source: Its path, or another description of where it comes from, for messages.
+        source: Path of the code, or another description of its origin, for messages.
         elf: Embedded ELF file; None for a library that the system's loader has loaded.
         query: Address of the query function (QUERY_SYMBOL) of a loaded library; 0 for an ELF.
         owner: Object that keeps a loaded library alive; None for an ELF.

@@ -47,8 +47,8 @@ class Program:
             module: The program in the C core, linked for its device.
             name: Name of the artifact, for messages.
             imports: The functions of other libraries that were linked at load.
-            state: Values of the global variables in a session, which shares all but these with its program; None: those
-                of the module.
+            state: Values of the global variables of a session, a program that shares everything else with another one.
+                None: the values that the module has.
         """
         self._module = module
         self._state = state
