@@ -104,20 +104,20 @@ class _CallLowering:
             # The command writes the argument: it gets no further tensor for the result.
             # Types of the result and the argument may differ, so the run-time check compares their sizes in bytes.
             target = self.tensor_of_argument[tied]
-            what = f"result {index} of '@{self.name}', tied to operand {tied}: size in bytes"
-            straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
+            size_name = f"result {index} of '@{self.name}', tied to operand {tied}: size in bytes"
+            straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), size_name, op)
             tensor = HostTensor(
                 storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length
             )
         straight.put(op.results_[index], tensor)
 
-    def _add(self, tensor: HostTensor, declared: TensorType[Attribute], access: Access, what: str) -> None:
+    def _add(self, tensor: HostTensor, declared: TensorType[Attribute], access: Access, operand: str) -> None:
         """Add a tensor operand to the command.
 
         The command receives each size that is dynamic in the type `declared`. For each static size, the function checks
         at run time that the tensor has it: a tensor may have dynamic sizes where the command has static ones.
 
-        access: whether the command reads or writes it. what: name of the operand in messages.
+        access: whether the command reads or writes it. operand: name of the operand in messages.
         """
         straight, op = self.straight, self.op
         for axis, (size, declared_size) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
@@ -125,7 +125,7 @@ class _CallLowering:
                 self.sizes.append(size)
             else:
                 straight.require_equal(
-                    size, straight.function.constant(declared_size), f"{what} of '@{self.name}', axis {axis}", op
+                    size, straight.function.constant(declared_size), f"{operand} of '@{self.name}', axis {axis}", op
                 )
         shape = tuple(n if n >= 0 else -1 for n in declared.get_shape())
         self.operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
@@ -154,9 +154,9 @@ def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:
     ranks = [len(o.sizes) for o in operands if o.sizes is not None]
     counts = (("scalars", len(operands) - len(ranks), MAX_SCALARS), ("tensors", len(ranks), MAX_TENSORS),
              ("dimensions", sum(ranks), MAX_SIZES))  # fmt: skip
-    for what, count, limit in counts:
+    for unit, count, limit in counts:
         if count > limit:
-            raise CompileError(f"'@{name}' takes {count} {what}, a host command at most {limit}", location_of(op))
+            raise CompileError(f"'@{name}' takes {count} {unit}, a host command at most {limit}", location_of(op))
 
 
 ROWS: dict[str, Callable[[Straight, Operation], None]] = {"flow.call": call}

@@ -128,12 +128,12 @@ def _tied_result(
     value = op.arguments[tied]
     source = straight.tensors[value]
     dtype = dtype_of(cast("TensorType[Attribute]", type).element_type, location_of(op))
-    what = f"result tied to operand {tied} of '@{export}'"
+    name = f"result tied to operand {tied} of '@{export}'"
     if type == value.type:
         for axis, (actual_size, declared_size) in enumerate(zip(source.dims, shape, strict=True)):
-            straight.require_equal(actual_size, declared_size, f"{what}, axis {axis}", op)
+            straight.require_equal(actual_size, declared_size, f"{name}, axis {axis}", op)
     else:  # another view of the same memory
-        straight.require_equal(straight.size(source), straight.bytes_of(shape, dtype), f"{what}, size in bytes", op)
+        straight.require_equal(straight.size(source), straight.bytes_of(shape, dtype), f"{name}, size in bytes", op)
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
     operands_in_memory = sum(1 for t in operands if t.storage is source.storage)
     target = straight.in_place(value, other_reads_memory=operands_in_memory > 1)

@@ -181,7 +181,7 @@ class Straight:
         other_size = "its declared size" if is_constant else "a computed size"  # not of an argument
         return self._origins.get(register, other_size)
 
-    def require_equal(self, lhs: int, rhs: int, what: str, op: Operation) -> None:
+    def require_equal(self, lhs: int, rhs: int, size_name: str, op: Operation) -> None:
         """Emit a check that two registers, which have sizes, are equal: it fails the call if they differ.
 
         Raises CompileError if both are constants and differ; equal constants need no check. A check that was emitted
@@ -189,12 +189,12 @@ class Straight:
 
         Args:
             lhs, rhs: The registers.
-            what: Name of the size, with which the message begins, such as "operand 0 of '@mul', axis 1".
+            size_name: Name of the size, with which the message begins, such as "operand 0 of '@mul', axis 1".
             op: The operation that requires it, for the location.
         """
         known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
         if known_a is not None and known_b is not None and known_a != known_b:
-            raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
+            raise CompileError(f"{size_name}: {known_a} is not {known_b}", location_of(op))
         if frozenset((lhs, rhs)) in self._checked:  # in either order
             return
         self._checked.add(frozenset((lhs, rhs)))
@@ -202,7 +202,7 @@ class Straight:
         self.function.check_equal(
             lhs,
             rhs,
-            f"{what}: {self.describe(lhs)} is {{a}}, {self.describe(rhs)} is {{b}}; they must be equal{where(op)}",
+            f"{size_name}: {self.describe(lhs)} is {{a}}, {self.describe(rhs)} is {{b}}; they must be equal{where(op)}",
         )
 
     def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:

@@ -151,9 +151,9 @@ def view(straight: Straight, op: Operation) -> None:
         straight.size_register(size if size >= 0 else rule.size(op, result, axis), op)
         for axis, size in enumerate(type.get_shape())
     )
-    what = f"the bytes of '{op.name}'"
+    size_name = f"the bytes of '{op.name}'"
     if source.dims != dims or element_bits(source.dtype) != element_bits(dtype):
-        straight.require_equal(straight.size(source), straight.bytes_of(dims, dtype), what, op)
+        straight.require_equal(straight.size(source), straight.bytes_of(dims, dtype), size_name, op)
     _view(straight, op, source, dims, dtype)
 
 
@@ -285,8 +285,8 @@ class _ContiguousSlice:
             return function.constant(known * bits // 8)
         total = function.multiply([elements, function.constant(bits)])
         remainder = function.binary(Opcode.REMU, total, function.constant(8))
-        what = "the bits before the first whole byte of a slice"
-        self.straight.require_equal(remainder, function.constant(0), what, self.op)
+        size_name = "the bits before the first whole byte of a slice"
+        self.straight.require_equal(remainder, function.constant(0), size_name, self.op)
         return function.binary(Opcode.DIVU, total, function.constant(8))
 
     def _not_contiguous(self, why: str) -> CompileError:
@@ -323,12 +323,12 @@ class _ContiguousSlice:
                     location_of(self.op),
                 )
             return
-        what = f"'{self.op.name}', axis {axis}{where(self.op)}"
+        place = f"'{self.op.name}', axis {axis}{where(self.op)}"
         # Comparisons are unsigned: negative numbers, which are large unsigned ones, are refused, too.
         fits = function.compare(Opcode.CMP, ULE, offset, axis_size)
-        function.check(fits, f"{what}: the offset lies outside")
+        function.check(fits, f"{place}: the offset lies outside")
         available = axis_size if start == 0 else function.binary(Opcode.SUB, axis_size, offset)
-        function.check(function.compare(Opcode.CMP, ULE, size, available), f"{what}: the slice ends outside")
+        function.check(function.compare(Opcode.CMP, ULE, size, available), f"{place}: the slice ends outside")
 
 
 def extract_slice(straight: Straight, op: Operation) -> None:
