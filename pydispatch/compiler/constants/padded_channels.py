@@ -134,6 +134,7 @@ def _pad(op: GenericOp, contraction: Contraction, axes: dict[int, int]) -> None:
 def _padded(op: Operation, value: SSAValue, axis: int) -> SSAValue:
     """Insert a padding of one axis with zeros before `op`, and return the padded tensor."""
     shape = shape_of(value)
+    # A `tensor.pad` that adds elements at the end of the axis only; its region yields the zero.
     element = cast(IntegerType, cast("TensorType[Attribute]", value.type).element_type)
     zero = insert_before(arith.ConstantOp(IntegerAttr(0, element)), op)
     added = [_missing(n) if a == axis else 0 for a, n in enumerate(shape)]

@@ -167,6 +167,7 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
     if any(_order_of(v) != order for v in concat.operands):
         return None
     sources = [_source(v) for v in concat.operands]
+    # In the order of the sources: the type of the result, and the axis along which they are concatenated.
     type_, axis = reordered_type(concat.result, order), order.index(concat.dim.value.data)
     return insert_before(tensor.ConcatOp(sources, axis, type_), concat)
 
@@ -177,9 +178,10 @@ def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAV
     order: for each dimension of the source, the dimension of the copy.
     """
     slice_ = slice_of(op)
-    is_static = all(isinstance(n, int) for row in slice_.components for n in row)
+    is_static = all(isinstance(n, int) for row in slice_.components for n in row)  # offsets, sizes and strides
     if not is_static or slice_.sizes != tuple(shape_of(op.result)):
         return None
+    # In the source, dimension d has the offset, size and stride of the dimension order[d] of the copy.
     offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in slice_.components)
     type_ = TensorType(op.result.type.element_type, sizes)
     return insert_before(tensor.ExtractSliceOp(_source(copy), offsets, sizes, strides, type_), op)

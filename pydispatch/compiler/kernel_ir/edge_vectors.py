@@ -164,7 +164,8 @@ def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: d
         decided: Condition of the loop's body → its constant in a vector between the edges; empty for a vector that may
             be at an edge.
     """
-    block, high, is_inside = loop.body.block, constant_or_value(loop.upperBound[-1]), bool(decided)
+    block, high = loop.body.block, constant_or_value(loop.upperBound[-1])
+    is_inside = bool(decided)  # whether the vector is between the edges
     body = Block(arg_types=[INDEX])
     lane_build = build.inside(body)  # builds the body of the loop over lanes
     invocation = lane_build.value(lane_build.plus(first, body.args[0]))

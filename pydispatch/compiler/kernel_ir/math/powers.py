@@ -18,6 +18,7 @@ MAX_CHAIN = 64
 def powf(x: Number, y: Number) -> Number:
     """Return x^y = exp(y log x), with the special cases of C's pow."""
     format, size, y_size = format_of(x), x.magnitude(), y.magnitude()
+    # |x|^y for a finite y and an |x| that is neither 0 nor infinite: the logarithm of 1 stands for that of the others.
     high, low = log_pair(choose((size > 0.0) & (size < INFINITY), size, 1.0))  # log |x| = high + low
     estimate = y * high
     underflows_at, overflows_at = format.exp_range  # the lower end has the larger magnitude
@@ -25,6 +26,7 @@ def powf(x: Number, y: Number) -> Number:
     product, product_low = two_product(finite_y, high)
     m, k = exp_parts(product, product_low + finite_y * low)  # y log |x| as a sum; its exponential is 2^k (1 + m)
     value = scaled(1.0 + m, k)
+    # The special cases: overflow, underflow, and then those of signs, zeros, infinities and NaN.
     value = choose(estimate > overflows_at, INFINITY, value)
     value = choose(estimate <= underflows_at, 0.0, value)
     return _with_special_cases(x, y, size, y_size, value)
@@ -99,6 +101,7 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
         if isinstance(base, Number):
             return _inverse(base, _chain(base, -known))
     # A loop over the bits of |exponent|: the square is multiplied into the power where a bit is set.
+    # For a negative exponent, the inverse is taken at the end.
     negative = exponent < 0
     magnitude = choose(negative, 0 - exponent, exponent)
 

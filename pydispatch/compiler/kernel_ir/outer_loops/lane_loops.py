@@ -121,7 +121,12 @@ class LaneLoops:
         return loop
 
     def any_lane(self, build: Build, body: Callable[[Build, SSAValue, Copies], SSAValue]) -> SSAValue:
-        """Emit a loop over the lanes, and return whether `body` holds for one of them, an i1."""
+        """Emit a loop over the lanes, and return whether the value of `body` is true in one of them, an i1.
+
+        `body` emits one iteration, from a builder, the lane, and the map from values of the original loop to their
+        values in this lane, and returns an i1.
+        """
+        # An `scf.parallel` with a reduction: `combine` is the region of the disjunction of two lanes' results.
         block, combine = Block(arg_types=[INDEX]), Block(arg_types=[TRUTH, TRUTH])
         inner, combined = build.inside(block), build.inside(combine)
         value = body(inner, block.args[0], self.copies_of(inner, block.args[0]))

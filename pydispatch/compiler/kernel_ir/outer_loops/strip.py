@@ -245,11 +245,13 @@ class Strip(LaneLoops):
         keep the values of other code in registers if single lanes read and wrote their memory. While the loop is
         emitted, `memory_of` maps values to the copies.
         """
+        # New memories for the values in memory that the loop reads, and for its results.
         read = {operand for inner in (op, *inner_operations(op)) for operand in inner.operands}
         original_memories = self.memory_of
         self.memory_of = {
             value: self.memory(build, value.type) for value in original_memories if value in read or value in op.results
         }
+        # Copy the values that the loop reads, emit the loop, and copy its results back.
         values_read = [value for value in self.memory_of if value in read]
         self._copy_memories(build, values_read, source=original_memories, target=self.memory_of)
         self.over_lanes(build, [op])

@@ -155,17 +155,18 @@ def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Se
 
     `sizes` has the number of iterations along each axis.
     """
+    # The index must be the sum of each counter times its stride. In a loop over (i, j) in 4 x 8, it is 8 * i + j.
     terms, stride = _terms(index), 1  # value → its coefficient, None → the constant; None if the index is not linear
     if terms is None:
         return False
     constant = terms.pop(None, 0)
     if constant:
         return False
-    for size, argument in zip(reversed(sizes), reversed(arguments), strict=True):
+    for size, argument in zip(reversed(sizes), reversed(arguments), strict=True):  # innermost axis first
         if terms.pop(argument, 0) != stride and size > 1:  # the counter of an axis of one iteration is 0
             return False
         stride *= size
-    return not terms
+    return not terms  # no other terms remain
 
 
 def _terms(value: SSAValue, depth: int = MAX_DEPTH) -> dict[BlockArgument | None, int] | None:
