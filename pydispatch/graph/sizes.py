@@ -373,7 +373,7 @@ def _replaced(of: Size, replacement: Callable[[SizeSymbol], SizeSymbol]) -> Size
             return replacement(atom)
         return Term(atom.op, _replaced(atom.a, replacement), _replaced(atom.b, replacement))
 
-    # Monomials that were different may become equal.
+    # A sum of monomials, each times its coefficient n: monomials that were different may become equal, and are added.
     return _sum((Expr({tuple(sorted(map(atom_of, atoms), key=_key)): 1}) if atoms else 1, n) for atoms, n in of.terms)
 
 

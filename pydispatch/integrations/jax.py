@@ -98,7 +98,7 @@ def _donated(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) 
 
     Arguments without leaves are left out.
     """
-    if not hasattr(function, "trace"):  # not returned by jax.jit, to which donated arguments are passed
+    if not hasattr(function, "trace"):  # a plain function: only one that jax.jit has returned donates arguments
         return ()
     arguments, _ = function.trace(*examples).args_info
     leaves = map(jax.tree_util.tree_leaves, arguments)

@@ -113,6 +113,7 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
         for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):
             code[form] = reader(text)
         if target == "cpu":
+            # The groups of `_NOTE` are the number of a source line and the note.
             notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, texts[-1].splitlines()))}
     source = dict(enumerate(kernel.source.text.splitlines(), kernel.source.first_line))
     # Code of functions that the kernel calls has the lines of these, if they are in the kernel's file. Code from other

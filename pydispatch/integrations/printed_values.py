@@ -53,7 +53,7 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
             thread.values = []  # the numbers of the line that this thread has received
         thread.values.append(passed.value)
         received_count = max(1, len(line.numbers))
-        if passed.position == received_count - 1:
+        if passed.position == received_count - 1:  # this was the last number
             print(*_shown(line, thread.values))
         return 0
 

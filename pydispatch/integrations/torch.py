@@ -327,7 +327,7 @@ def _layout(traced: Any) -> _Layout:
     # A size that depends on data has no value during tracing: None.
     if None in sizes or None in strides or traced.is_contiguous():
         return _Layout(traced.dtype)
-    order = tuple(sorted(range(len(sizes)), key=lambda d: -strides[d]))
+    order = tuple(sorted(range(len(sizes)), key=lambda d: -strides[d]))  # axes from the largest stride on
     repeated = tuple(d for d, n in enumerate(sizes) if strides[d] == 0 and n > 1)
     return _Layout(traced.dtype, order, repeated)
 

@@ -371,6 +371,7 @@ def _results_of_no_elements(
 
     No call shows the shapes of the results, which are computed for arguments without data.
     """
+    # The arguments of one element of the batch, uninitialized: without the axis of the batch.
     elements = [
         arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
         for arg, dim in zip(args, dims, strict=True)

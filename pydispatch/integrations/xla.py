@@ -201,7 +201,7 @@ class JaxFunction:
         if wanted.shape == ():  # a tensor of rank 0; a number has the shape None
             converted = array_of_rank_0(function, position, value)
             value = value if converted is None else converted
-        is_number = wanted.shape is None and isinstance(value, (int, float))
+        is_number = wanted.shape is None and isinstance(value, (int, float))  # of Python: it gets the wanted type
         array = self._jax.numpy.asarray(value, dtype if is_number else None)
         rank = len(wanted.shape or ())
         if array.dtype != dtype or array.ndim != rank:

@@ -47,7 +47,8 @@ def outer_symbols(symbols: Symbols, batched: Collection[str]) -> dict[tuple[str,
 def offset_lines(parameter: Parameter, symbols: Symbols) -> list[str]:
     """Return the lines that define `%offset_NAME`, the byte offset of the element of the batch in a view.
 
-    It is the index of the element times its bytes: static sizes are multiplied here, dynamic ones by arith.muli.
+    It is the index of the element, %batch_index, times its bytes. Static sizes are multiplied here, dynamic ones by
+    arith.muli: for a view f32["n", 4], the offset is 16 * n * %batch_index.
     """
     assert parameter.type is not None
     shape = parameter.type.shape or ()

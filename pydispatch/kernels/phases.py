@@ -128,6 +128,7 @@ class Phases(LoopBounds):
         group = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
         if not has_axis:  # a workgroup is one invocation along this axis
             return group
+        # The id in the grid: id of the workgroup * size of a workgroup + id in the workgroup.
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[axis].name} : index", "index")
         return self.writer.value(f"arith.addi {first.name}, {self.local[axis].name} : index", "index")
 
@@ -244,7 +245,7 @@ class Phases(LoopBounds):
         nodes: statements of the phase. exits_without_flag: as in `_phase`; with RETURN, no control statement is around
         them.
         """
-        is_last = nodes[-1] is self.source.body[-1]
+        is_last = nodes[-1] is self.source.body[-1]  # no barrier follows
         exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
         is_inside_control = RETURN not in exits_without_flag
         if exit_statement is not None and (is_inside_control or not is_last):
@@ -406,7 +407,9 @@ class Phases(LoopBounds):
         def body() -> None:
             """Emit the store of the value to the slot of one invocation."""
             self.environment.pop(target.id)
-            if slot.type:  # stored before: a number of this type is bound, to which `bind` converts the value
+            # If the variable was stored before, `bind` converts the value to the type of the slot. It takes the type
+            # from the old value: a stand-in without a name.
+            if slot.type:
                 self.environment[target.id] = Scalar("", slot.type)
             self.bind(target, value, origin)
             self._spill(target, target.id, slot)

@@ -97,7 +97,7 @@ class RaceInstrumentation(WorkgroupMemory):
         if self.watched is None:  # no race checks
             return
         assert self.local is not None
-        # %race_first, which has the plus 1, and the index in the workgroup, axis 0 changing fastest.
+        # %race_first, which has the plus 1, plus the index in the workgroup, x + size0 * (y + size1 * z).
         invocation, step = "%race_first", 1
         for coordinate, size in zip(self.local, self.workgroup, strict=True):
             scaled = self._index_op(coordinate.name, "muli", self.writer.constant(step, "index").name)

@@ -52,7 +52,7 @@ class Source:
         self.function, self.name, self.what = function, function.__name__, what
         self.file = function.__code__.co_filename
         self._lines, self._first = lines, first  # lines with their indentation; number of the first one in the file
-        self._indent = len(lines[0]) - len(dedented.splitlines(keepends=True)[0])
+        self._indent = len(lines[0]) - len(dedented.splitlines(keepends=True)[0])  # columns that dedent removes
         try:
             tree, *_ = ast.parse(dedented).body
         except SyntaxError:  # for a lambda, the lines are those around it, which may be no complete statement

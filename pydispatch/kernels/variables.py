@@ -148,7 +148,9 @@ def classify(
     liveness = _Liveness(kind_of)
     liveness.before(statements, after=set())
     assigned: dict[str, list[Assignment]] = {}
-    for stretch, live in reversed(liveness.after_stretch.items()):  # in the order of the source
+    # The analysis goes backwards: reversed, the stretches are in the order of the source. Only a phase has assignments
+    # of single invocations; those of collectives follow.
+    for stretch, live in reversed(liveness.after_stretch.items()):
         for name, value, is_statement in assignments(stretch.nodes) if stretch.kind == "phase" else ():
             assigned.setdefault(name, []).append(Assignment(value, is_statement, is_live=name in live))
     for name, is_live in liveness.collective.items():

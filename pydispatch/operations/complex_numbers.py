@@ -247,6 +247,7 @@ def _atanh(z: Element) -> Element:
     to_pole, height = 1.0 - x, y.unary("abs")
     scale = to_pole.unary("abs").max(height)
     u, v = to_pole / scale, y / scale
+    # ((1 - x)^2 + y^2) is scale^2 (u^2 + v^2).
     real = 0.25 * (4.0 * (x / scale / scale) / (u * u + v * v)).unary("log1p")
     at_pole = 0.5 * (math.log(2.0) - height.unary("log"))
     real = (to_pole.is_equal(0.0) & (height < _POLE_HEIGHT)).where(at_pole, real)

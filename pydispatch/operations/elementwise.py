@@ -296,7 +296,6 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     is_arithmetic_of_bools = dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")
     if function is None or not is_exact or is_arithmetic_of_bools:
         return None
-    # The operands are evaluated by NumPy, by functions of sizes if elements are sizes.
     known = [t.known for t in tensors if t.known is not None]
     # Division by 0 is left to the run time; whether a size is 0 is not known.
     is_division = name in ("div", "rem", "floor_div", "floor_rem")

@@ -110,7 +110,7 @@ def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation
 
     Properties are cached per constructor, because constructors of xDSL verify the whole definition each time.
     """
-    known, type_ = _PROPERTIES.get(kind), operands[0].type
+    known, type_ = _PROPERTIES.get(kind), operands[0].type  # `_PROPERTIES`: class → properties of its operations
     if known is not None:
         return kind.create(operands=operands, result_types=(type_,), properties=known)  # type: ignore[attr-defined]
     op = kind(*operands)
@@ -199,7 +199,7 @@ class Reals:
         """Return the quotient of integers, rounded down ("floor_div"), or the remainder of integers or floats with the
         sign of rhs ("floor_rem").
         """
-        if lhs.dtype.is_unsigned:
+        if lhs.dtype.is_unsigned:  # truncation rounds down: the operation "div" or "rem"
             return self.binary(_FLOORED[name], lhs, rhs)
         if lhs.dtype.kind is not Kind.INT and name == "floor_div":
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")

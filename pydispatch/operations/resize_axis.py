@@ -184,7 +184,8 @@ def _weights(distance: Array, scale: float, how: Filter) -> tuple[Array, Array]:
     `distance` is the distance of each position from that element. The weights are [positions, offsets].
     """
     scale = min(scale, 1.0) if how.antialias else 1.0
-    # Elements within radius / scale on both sides of the position contribute: a smaller scale widens the kernel.
+    # Elements within radius / scale on both sides of the position contribute: a smaller scale widens the kernel. With
+    # the radius 1, the offsets are 0 and 1 at the scale 1, and -1 to 2 at the scale 0.5.
     first_offset = math.floor(-how.radius / scale) + 1
     last_offset = 1 - first_offset
     offsets = np.arange(first_offset, last_offset + 1)

@@ -128,6 +128,7 @@ def recurrence(
         )
     )  # fmt: skip
     values = iter(op.results)
+    # A complex result takes two values of the operation, any other one.
     running = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
     ends = [
         squeeze(builder, slice_axis(builder, x, axis, start=shape[axis] - 1, limit=shape[axis]), [axis])

@@ -135,7 +135,7 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
     zeros_of_distinct = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
-    if not sort:  # renumber the distinct rows by their first occurrence
+    if not sort:  # renumber the distinct rows by their first occurrence: distinct row order[k] becomes number k
         first, order = ordering.sort_with_indices(builder, first, axis=0)
         ranks = shapes.iota(builder, first.shape, axis=0, dtype=I64)
         rank_of_sorted = put_rows(builder, zeros_of_distinct, [order], ranks, combine=None)

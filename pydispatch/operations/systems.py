@@ -33,6 +33,7 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """
     n = matrices.order_of(builder, "a linear system", a)
     operands = broadcast_batches(builder, a, y)
+    # `failed` has the position of the first zero pivot of each system.
     factored, _, failed = factors.lu(builder, slicing.concat(builder, list(operands), operands[0].rank - 1))
     last = factored.rank - 1
     matrix = slicing.slice_axis(builder, factored, last, start=0, limit=n)

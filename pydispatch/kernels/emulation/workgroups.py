@@ -76,7 +76,8 @@ class _Turns:
             self._alternate(invocations)
         except BaseException as error:
             self.error = error
-        # After an error, threads still wait: they continue, and end since `error` is set. Without, all have ended.
+        # After an error, some threads still wait: released here, they see `error` and end. Without an error, all have
+        # ended, and the release has no effect.
         for invocation in invocations:
             self.turn_of[invocation].release()
         for thread in threads:

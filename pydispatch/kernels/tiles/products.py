@@ -51,7 +51,8 @@ class Products(Slices):
     def summed_product(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
         """Return lhs + rhs as one product if an operand is a product without a `base`, which the other one becomes.
 
-        Return None if none is, or if shapes or types differ: the sum is then computed element by element.
+        Return None if neither operand is such a product, or if shapes or types differ: the sum is then computed element
+        by element. If both are products, lhs becomes the product and rhs its base.
         """
         for tile, addend in ((lhs, rhs), (rhs, lhs)):
             if not isinstance(tile, Tile) or not isinstance(addend, Tile) or tile.product is None:

@@ -241,9 +241,10 @@ class Slices(Scans):
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
             a, b = self._linear_terms(node.left), self._linear_terms(node.right)
             if isinstance(node.op, ast.Mult):
-                if b.keys() - {""}:  # b has variables: if one factor is a number, it becomes b
+                # If one factor is a number, make it b. The product of two variables is a term of its own, below.
+                if b.keys() - {""}:  # b has variables
                     a, b = b, a
-                if not b.keys() - {""}:  # b is a number; the product of two variables is a term of its own, below
+                if not b.keys() - {""}:  # b is a number
                     return {name: count * b.get("", 0) for name, count in a.items()}
             else:
                 sign = 1 if isinstance(node.op, ast.Add) else -1
@@ -412,6 +413,7 @@ class Slices(Scans):
         """
         tile, memory = self.as_indexable(node, value), part.memory
         padded = (1,) * (len(part.shape) - len(tile.shape)) + tile.shape
+        # The tile broadcasts to the slice: it has no more axes, and each has size 1 or that of the slice.
         if len(padded) != len(part.shape) or any(a not in (1, b) for a, b in zip(padded, part.shape, strict=True)):
             sizes = "x".join(map(str, part.shape))
             message = f"a tile of {tile.shape_text} is stored into {sizes} elements"

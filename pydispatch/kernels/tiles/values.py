@@ -303,7 +303,7 @@ class TileValues(WorkgroupMemory):
         )
         if len(tile.shape) != 2:
             return result
-        # A matrix product reads the view's slice behind a transposed matrix directly.
+        # A matrix product reads a transposed factor directly from the slice of the view that the matrix loads (`part`).
         return replace(result, part=tile.part, is_transposed=not tile.is_transposed, transpose_of=tile)
 
     def reshaped(self, node: ast.AST, tile: Tile, shape: Shape) -> Tile:
@@ -311,6 +311,7 @@ class TileValues(WorkgroupMemory):
 
         def element(indices: Sequence[Scalar]) -> Scalar:
             """Return the element of `tile` that has the same row-major position as `indices` of the result."""
+            # The position in row-major order: index [i, j] of the shape (m, n) is i * n + j.
             linear: Scalar | Literal = Literal(0)
             for index, size in zip(indices, shape, strict=True):
                 linear = binary(self.writer, "+", binary(self.writer, "*", linear, Literal(size)), index)

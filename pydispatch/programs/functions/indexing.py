@@ -112,7 +112,7 @@ def slice_range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     if not isinstance(step, int) or step == 0:
         raise trace.fail(f"a slice with a step of {step!r}", "the step is a number other than 0")
     size = x.shape[axis]
-    if step < 0:
+    if step < 0:  # only x[::-n]: the reversed axis with the step n
         if key.start is not None or key.stop is not None:
             raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
         backwards = indexing.reverse(trace, x, [axis])

@@ -168,7 +168,7 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
         values = np.broadcast_to(np.asarray(constant_values, dtype=object), (x.rank, 2))
         if len(set(values.flat)) <= 1:  # one value everywhere: all axes at once
             return Array(trace, slicing.pad(trace, x, low, high, value=values.flat[0] if x.rank else 0))
-        for axis, (before, after) in enumerate(values):
+        for axis, (before, after) in enumerate(values):  # each side of each axis has a value of its own
             x = _pad_axis(trace, x, axis, (low[axis], 0), before)
             x = _pad_axis(trace, x, axis, (0, high[axis]), after)
         return Array(trace, x)
