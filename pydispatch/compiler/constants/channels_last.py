@@ -126,7 +126,8 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     generic = structured(op)
     result_index = generic.maps[-1].results
     image_maps = [m for m in generic.maps[: len(generic.inputs)] if has_sliding_index(m)]
-    # The image has a sliding index, such as row + height; the operands of a 1x1 convolution have none.
+    # The image is the only operand with a sliding index, such as row + height. The operands of a 1x1 convolution have
+    # none: its filter stays as it is.
     if not generic.has_reduction_loops or not result_index or len(image_maps) != 1:
         return
     reduced_loops = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.reduced_loops]

@@ -301,6 +301,7 @@ class CommandList:
         the first command that writes `target`. Regions, which run one after the other, must be assigned.
         """
         copy, *others = [c for c in self.commands if any(w.storage is target for w in c.writes)]
+        # The regions of the other commands that write `target` or read `source`: all readers must run before.
         writers = [c.region for c in others]
         readers = [c.region for c in self.commands if c is not copy and any(r.storage is source for r in c.reads)]
         return not readers or not writers or max(readers) < min(writers)

@@ -369,7 +369,8 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
         next_has_size_1 = next_axis < len(shape) and shape[next_axis] == 1
         has_size_1 = straight.function.constant_value(size) == 1
         can_drop = kept.count(False) < len(sizes) - len(shape)
-        kept.append(not (can_drop and has_size_1 and not next_has_size_1))
+        is_dropped = can_drop and has_size_1 and not next_has_size_1
+        kept.append(not is_dropped)
     # Axes remain to be dropped where a dynamic size stands for a static 1 of the result: of the sizes (1, n) with the
     # result shape (1), the loop above keeps both. Drop axes of size 1 from the right; the choice does not matter, since
     # the elements are the same.

@@ -161,8 +161,8 @@ def _parts_around(combination: Operation, operations: Sequence[Operation], resul
     inputs, outputs, loaded, dependent = list[Operation](), list[Operation](), set[SSAValue](), {result}
     for op in operations:
         is_store, is_load = isinstance(op, memref.StoreOp), isinstance(op, memref.LoadOp)
-        has_other_effects = not (is_store or is_load or info_of(op).is_pure)
-        if op.regions or has_other_effects:
+        is_accepted = is_store or is_load or info_of(op).is_pure
+        if op.regions or not is_accepted:
             return None
         is_output = is_store or not dependent.isdisjoint(op.operands)
         needs_load = is_load or not loaded.isdisjoint(op.operands)

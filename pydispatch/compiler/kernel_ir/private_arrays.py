@@ -67,5 +67,5 @@ def _unrolled_operations(op: Operation) -> float:
     lower, upper, step = map(constant_or_value, (op.lb, op.ub, op.step))
     if not isinstance(upper, int) or not isinstance(step, int) or step < 1:
         return float("inf")
-    begin = lower if isinstance(lower, int) else 0
+    begin = lower if isinstance(lower, int) else 0  # at a value: as if at 0
     return operations * len(range(begin, upper, step))

@@ -223,7 +223,7 @@ class Lanes:
             if not self.is_uniform(op):
                 self.varying.update(op.results)
             combines_results = bool(op.regions)  # an `scf.reduce` with results
-            return not combines_results or self._refuse(op, "it is a reduction")
+            return not combines_results or self._refuse(op, "it is a reduction")  # _refuse() returns False
         # Any other operation must be pure. Its results vary if one of its operands does.
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _WORKGROUP_ID):
@@ -258,6 +258,7 @@ class Lanes:
         not.
         """
         refused_type = next((value.type for value in values if not _fits(value.type)), None)
+        # _refuse() records the reason, and returns False.
         return refused_type is None or self._refuse(op, f"values of {refused_type} cannot be stored for each lane")
 
     def _covers_for(self, op: scf.ForOp) -> bool:
@@ -287,6 +288,7 @@ class Lanes:
             return False
         # `_fills_vectors` has recorded strided loads of the body in `hoisted`: they are executed before the loop. In an
         # unrolled loop some lanes may take no step, and must not load.
+        # _refuse() records the reason, and returns False.
         may_hoist = self.unrolled_starts(op) is None
         return may_hoist or body not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
