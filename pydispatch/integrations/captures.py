@@ -233,8 +233,8 @@ class _Search:
         if not _is_foreign(owner):
             for name in sorted(self._names & vars(owner).keys()):
                 self._captures.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
-                # Descriptors are searched for what they wrap: the getter of a property, the function of a static method
-                # or class method.
+                # For a descriptor the function that it wraps is searched: the getter of a property (`fget`), or the
+                # function of a static method or class method (`__func__`).
                 member = vars(owner)[name]
                 wrapped = getattr(member, "fget", None) or getattr(member, "__func__", member)
                 self._search_value(wrapped, f"{path}.{name}")

@@ -200,8 +200,8 @@ class LoopBounds(Subgroups):
             return None
         group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
-        # The end of the loop replaces the comparison. It is reported as if it were emitted, because an inferred grid is
-        # computed from comparisons of ids with sizes.
+        # The end of the loop replaces the comparison `global_id(0) < n`. The comparison is reported as if it were
+        # emitted, because an inferred grid is computed from comparisons of ids with sizes.
         if is_size(right, size):
             self.record_position(left, "global", 0, first)
             self.on_comparison((left, right), "<", (first, size))

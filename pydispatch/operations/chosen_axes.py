@@ -33,6 +33,7 @@ class ChosenAxes:
         for axis in self.axes:
             ((axis >= 0) & (axis < rank)).require(f"an axis is not from {-rank} to {rank - 1}")
         self.is_chosen = [self._is_chosen(d) for d in range(rank)]
+        # If two of the axes are equal, fewer than len(axes) axes of the tensor are chosen.
         if len(axes) > 1:
             self._count_before(rank).is_equal(len(axes)).require("axes name an axis twice")
 
@@ -86,7 +87,7 @@ class ChosenAxes:
             last = n + len(self.axes)
             value = HostInteger.of(self.builder, values[last])
             for d in reversed(range(n, last)):
-                is_other = self.is_chosen[d].where(1, 0).is_equal(0)
+                is_other = self.is_chosen[d].where(1, 0).is_equal(0)  # not chosen
                 value = (is_other & self._count_before(d).is_equal(d - n)).where(values[d], value)
             others.append(value)
         return others

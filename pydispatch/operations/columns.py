@@ -102,6 +102,7 @@ class _Columns:
             coords: Builder of the body's operations.
             k: Index of the element in the window, in row-major order.
         """
+        # remaining: k without the axes after d. The index of an element in the window is decoded from the last axis on.
         zero, one, remaining = coords.index_constant(0), coords.index_constant(1), k
         exists = coords.const(value=True, dtype=BOOL).value
         column, column_step = zero, one  # column_step: distance of the columns of neighbouring windows along axis d

@@ -54,7 +54,7 @@ def over_steps(
             return new, new[:1]
         index = reductions.size_as(b, step_index, I64)  # compared with the length of each sequence, [batch, 1]
         is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, axes=[1]), index)
-        selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
+        selected = [elementwise.select(b, is_valid, after, before) for after, before in zip(new, old, strict=True)]
         output = formula(b, lambda valid, value: valid.where(value, 0.0), is_valid, new[0])
         return selected, [output]
 

@@ -245,7 +245,7 @@ def _pad_interior(builder: Builder, x: Tensor, interior: Sequence[int], value: T
         if not between or x.shape[d] in (0, 1):  # fewer than two elements are no neighbours
             continue
         # Each element is padded to a row of its own; the rows are joined, and the padding after the last element is cut
-        # off.
+        # off: [a, b] becomes [[a, 0], [b, 0]], [a, 0, b, 0], then [a, 0, b].
         rows = expand_dims(builder, x, [d + 1])
         high: list[Size] = [0] * rows.rank
         high[d + 1] = between

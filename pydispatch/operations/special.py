@@ -50,7 +50,7 @@ def erf_inv(x: Element) -> Element:
     w = -(-(x * x)).unary("log1p")
     root = w.unary("sqrt")
     if x.dtype == F64:
-        near, middle, far = _ERF_INV_64
+        near, middle, far = _ERF_INV_64  # for w below 6.25, below 16, and above
         p = (w < 16.0).where(polynomial(root - 3.25, middle), polynomial(root - 5.0, far))
         p = (w < 6.25).where(polynomial(w - 3.125, near), p)
     else:

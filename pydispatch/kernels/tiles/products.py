@@ -80,7 +80,8 @@ class Products(Slices):
             self.fill(node, target, base)
         # Store the factors, and accumulate their product.
         factors = [self._factor(node, tile) for tile in (product.a, product.b)]
-        for lines, _ in factors:  # reads of views directly precede the product, after both factors were stored
+        # `_factor` has stored computed factors already. The lines that read views directly precede the product.
+        for lines, _ in factors:
             self.writer.lines += lines
         tiles = [*(factor for _, factor in factors), target]
         types = ", ".join(self.memory_type(tile.shape, tile.dtype) for tile in tiles)

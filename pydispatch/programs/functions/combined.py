@@ -35,7 +35,7 @@ def _log_of_sum(base: float) -> Callable[..., Any]:
     def log_of_sum(trace: Trace, a: Any, b: Any) -> Any:
         """Return log_base(base^a + base^b) as max(a, b) + log_base(1 + base^-|a - b|), whose power cannot overflow."""
         x, y = _floats(trace, a, b)
-        distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # equal infinities would give NaN
+        distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # inf - inf would be NaN
         power = np.exp(distance) if base == math.e else np.exp2(distance)
         return np.maximum(x, y) + np.log1p(power) / math.log(base)
 

@@ -30,7 +30,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
     axis = 0  # of `a`, to which the next key that is not None applies
     dropped = list[int]()  # axes of `a` that numbers index
     added = list[int]()  # positions of new axes in the result
-    advanced: list[Tensor | None] = []  # index tensor of each axis of `a`; None for an axis with a slice
+    advanced: list[Tensor | None] = []  # index tensor of each axis of `a`; None for an axis with a slice or a number
     for key in keys:
         if key is None:
             # Before it, the result has an axis for each axis of `a` so far that is not dropped, and each new axis.
