@@ -88,7 +88,8 @@ def weighted_slices(
 ) -> Tensor:
     """Return x with new elements along an axis: the sum over n of the slices at indices taken[n], times weights[n].
 
-    Each tensor in `taken` and `weights` is a vector with an entry for each new element.
+    Each tensor in `taken` and `weights` is a vector with an entry for each new element. For taken [[0, 1], [1, 2]] and
+    weights [[0.75, 0.5], [0.25, 0.5]], the new elements are 0.75 x[0] + 0.25 x[1] and 0.5 x[1] + 0.5 x[2].
     """
     factors: list[Tensor] = []  # slice, its weights, next slice, its weights, ...
     for indices, weights_of_slice in zip(taken, weights, strict=True):

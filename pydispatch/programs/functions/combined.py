@@ -262,9 +262,8 @@ def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8
     y = b * 1.0 if isinstance(b, (int, float, complex)) else Array(trace, division_operands(trace, b)[0])
     within_tolerance = abs(np.subtract(a, y)) <= atol + rtol * abs(y)
     is_close = np.equal(a, y) | (within_tolerance & np.isfinite(y))  # infinities are close only if they are equal
-    if not equal_nan:
-        return is_close
-    return is_close | (np.not_equal(a, a) & np.not_equal(y, y))  # x != x only for NaN
+    # x != x holds only for NaN.
+    return is_close | (np.not_equal(a, a) & np.not_equal(y, y)) if equal_nan else is_close
 
 
 def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
