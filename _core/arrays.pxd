@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 
-# What an element of a buffer or a scalar is: the dtype word of docs/program.md with its NumPy face.
+# An element type of programs: its dtype word (docs/program.md), its MLIR name and its NumPy dtype.
 cdef class ElementType:
     cdef readonly uint32_t word
     cdef readonly str name          # MLIR spelling
@@ -24,9 +24,9 @@ cdef class ElementType:
 
 cdef ElementType element_type(uint32_t word)
 
-# The object as a NumPy array without copying, or None when it offers no memory that we can use.
+# Returns the memory of an object as a NumPy array without a copy, or None if it is no array.
 cdef object array_of(object source)
 
-# Between arrays, where an element of less than 8 bits has a byte of its own, and buffers, where it shares one.
+# Convert elements of less than 8 bits between arrays, where each has a byte, and buffers, where several share a byte.
 cdef object packed_of(ElementType kind, object array)
 cdef void unpack_into(ElementType kind, const void* data, object array) noexcept

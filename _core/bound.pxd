@@ -5,19 +5,19 @@ from pydispatch._core.planned cimport Frame
 from pydispatch._core.plan cimport Plan, Slot
 
 
-# Arguments and results of one call, checked and held. Serves one thread at a time.
+# A call with checked arguments and results, which it keeps alive. Only one thread at a time may use it.
 cdef class Binding:
     cdef readonly Function function
     cdef readonly Plan plan
-    cdef uint64_t* words
+    cdef uint64_t* words  # memory of the arrays of `frame`
     cdef Frame frame
-    cdef list packed      # the bytes of packed arguments, as the program reads them
+    cdef list packed      # packed copies of the arguments whose elements are smaller than a byte
     cdef list inputs      # per argument: the array, or None for a scalar
     cdef list outputs     # per result: the array that is written, or None for a scalar
-    cdef list returned    # per result: what the caller gets; None for a scalar
-    cdef list detours     # per result: the Block that is written instead and copied, or None
+    cdef list returned    # per result: the object that the caller gets; None for a scalar
+    cdef list detours     # per result: the Block that kernels write in place of the array, copied afterwards; or None
     cdef bint has_detours
-    cdef bint copies      # strided arguments; refused otherwise
+    cdef bint copies      # whether strided arguments are copied; otherwise they are refused
 
     cdef int gather(self, object args) except -1
     cdef int rebind(self, object args) except -1

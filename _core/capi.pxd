@@ -12,5 +12,5 @@ from pydispatch._core.c_api_runs cimport *
 from pydispatch._core.c_api_values cimport *
 
 
-# The table; lives as long as the process.
+# Returns the function table, which is valid as long as the process.
 cdef const pyd_api_t* api() noexcept nogil

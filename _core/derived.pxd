@@ -3,7 +3,7 @@ from pydispatch._core.memory cimport Pool
 from pydispatch._core.sched cimport Scheduler
 
 
-# The memory of derived constants. Programs that use it hold it.
+# The memory of derived constants. Programs that use the memory keep this object alive.
 cdef class Derived:
     cdef pyd_derived_t* derived
     cdef Scheduler sched

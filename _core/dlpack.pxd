@@ -1,2 +1,2 @@
-# The array behind |source|'s __dlpack__ without copying. BufferError when it is not in CPU memory.
+# Returns an array over the memory of an object with `__dlpack__`. Raises BufferError if that is not CPU memory.
 cdef object from_dlpack(object source)

@@ -4,8 +4,8 @@ from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.lock cimport pyd_lock_t
 
-# Tells gdb (and perf, with |perf_map|) about a module loaded from |file|; take it back with process.code_unregister
-# before unloading.
+# Registers a module that was loaded from |file| with debuggers, and with perf if |perf_map|. The caller unregisters
+# |out_code| with pyd_process_code_unregister() before it unloads the module.
 cdef pyd_status_t announce(
     pyd_span_t file, const pyd_elf_module_t* module, const char* name, bint perf_map,
     pyd_process_code_t** out_code) noexcept nogil
@@ -16,5 +16,5 @@ cdef class Module:
     cdef pyd_process_code_t* code
     cdef pyd_lock_t lock
 
-    # The address of a symbol, or NULL; also NULL after close().
+    # Returns the address of a symbol; NULL if there is none, or after close().
     cdef void* find(self, const char* name) noexcept nogil

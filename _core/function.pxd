@@ -24,11 +24,11 @@ cdef extern from *:
 
 
 cdef enum:
-    STACK_WORDS = 128      # calls whose frame needs more use a Binding
-    NAMED_ARGUMENTS = 64   # calls by name of functions with more arguments use Python objects
+    STACK_WORDS = 128      # largest frame of a call on the stack; calls with a larger frame use a Binding
+    NAMED_ARGUMENTS = 64   # most arguments of the fast path for calls by name
 
 
-# A host function; called through the vectorcall protocol, see function.pyx.
+# Function of a program on the CPU, which Python calls through the vectorcall protocol.
 cdef class Function(PlannedFunction):
     cdef vectorcallfunc vectorcall
     cdef pyd_sched_cost_t batch_cost  # cost estimate of one call of a batch

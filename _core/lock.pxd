@@ -1,5 +1,5 @@
-# What the GIL guards where there is one, and a lock where there is none. Held for a few instructions that run no Python
-# code; zero bytes are a free lock. With a GIL all of this is nothing.
+# A lock for builds of Python without the GIL; with the GIL, which guards the same data, it does nothing. It is held for
+# a few instructions that run no Python code. Zero bytes are a free lock.
 cdef extern from *:
     """
     #ifndef PYD_LOCK
@@ -8,13 +8,13 @@ cdef extern from *:
     typedef PyMutex pyd_lock_t;
     #define pyd_lock(lock) PyMutex_Lock(lock)
     #define pyd_unlock(lock) PyMutex_Unlock(lock)
-    // Takes what only one thread may have. 0: another one has it.
+    // Claims an object for this thread. Returns 0 if another thread has claimed it.
     static inline int pyd_claim(int* address) { return !__atomic_exchange_n(address, 1, __ATOMIC_ACQUIRE); }
     static inline void pyd_disclaim(int* address) { __atomic_store_n(address, 0, __ATOMIC_RELEASE); }
-    // What was written before a flag was set is there for who has seen the flag.
+    // A thread that reads a set flag also sees the memory that was written before the flag was set.
     static inline int pyd_flag(int* address) { return __atomic_load_n(address, __ATOMIC_ACQUIRE); }
     static inline void pyd_set_flag(int* address) { __atomic_store_n(address, 1, __ATOMIC_RELEASE); }
-    // Takes a pointer, once.
+    // Replaces a pointer by NULL and returns it: of several threads only one gets it.
     static inline void* pyd_take(void** address) { return __atomic_exchange_n(address, (void*)0, __ATOMIC_ACQ_REL); }
     static inline void pyd_count(Py_ssize_t* sum, Py_ssize_t by) { __atomic_add_fetch(sum, by, __ATOMIC_RELAXED); }
     #else

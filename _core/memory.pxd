@@ -3,7 +3,7 @@ from libc.stdint cimport uint32_t
 from pydispatch._core.c_pool cimport pyd_pool_t
 
 
-# Memory for results and arenas; see pool.h. Everything that holds a block holds the pool.
+# A pool of memory for results and arenas; see pool.h. Every block keeps its pool alive.
 cdef class Pool:
     cdef pyd_pool_t* pool
 
@@ -11,7 +11,7 @@ cdef class Pool:
     cdef Block acquire_result(self, size_t size, str function, uint32_t result)
 
 
-# One block of a pool, given back when this object dies: the base object of result arrays.
+# One block of a pool, released to the pool when this object is freed: the base object of result arrays.
 cdef class Block:
     cdef Pool owner
     cdef void* data

@@ -3,7 +3,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from pydispatch._core.c_program cimport pyd_plan_t, pyd_program_function_t
 
 
-# A plan as data, see plan_data.pyx.
+# A plan as Python objects; the docstring in plan_data.pyx describes the fields.
 cdef class PlanData:
     cdef readonly list commands, numbers, buffers, results
     cdef readonly bytes constants

@@ -20,27 +20,27 @@ cdef enum:
     PLAN_SLOTS = PLAN_SETS * PLAN_WAYS
 
 
-# The arrays of one call, in one block of words.
+# The arrays of one call, which lay_out() sets to consecutive parts of one block of words.
 cdef struct Frame:
-    int64_t* dims
-    uint64_t* scalars      # per scalar argument
-    void** args            # per argument
-    void** results         # per result
-    uint64_t* out_scalars  # per result
+    int64_t* dims          # sizes of all tensor arguments, concatenated
+    uint64_t* scalars      # per scalar argument its value
+    void** args            # per argument its address, unused for a scalar
+    void** results         # per result its address, NULL for a scalar
+    uint64_t* out_scalars  # per result its value if it is a scalar
 
 
-# A host function without its call.
+# Base class of Function: types of arguments and results, and a cache of plans.
 cdef class PlannedFunction(PublicFunction):
-    cdef Plan last
+    cdef Plan last               # plan of the last call, or None
     cdef list plans              # PLAN_SLOTS entries, Plan or None: PLAN_SETS sets of PLAN_WAYS
     cdef uint32_t evict          # number of evictions
     cdef pyd_lock_t lock         # guards last, plans and evict
     cdef uint32_t dims_count, scalar_count, tensor_results
-    cdef size_t frame_words
+    cdef size_t frame_words      # 64-bit words of the arrays of a Frame
     cdef bint simple             # the only result is a tensor
     cdef bint has_packed_elements  # of an argument or result: every call needs a Binding, which packs or unpacks them
-    cdef Value* args
-    cdef Value* outs
+    cdef Value* args             # per argument
+    cdef Value* outs             # per result, in the memory of `args`
 
     cdef void describe_values(self, const pyd_program_function_t* function) noexcept
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept

@@ -8,7 +8,7 @@ cdef class Plugin:
     cdef pyd_plugin_t* get(self) except NULL
 
 
-# Who supplies the imports of one program. Its holder frees the executables first and drops this afterwards.
+# The providers that supply the imports of one program. Its owner frees the executables before this object.
 cdef class Resolution:
     cdef pyd_resolution_t* resolution
 

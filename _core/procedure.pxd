@@ -5,7 +5,7 @@ from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.state cimport State
 
 
-# A public procedure. Looks like a Function from outside.
+# A public function with control flow, state or checks. It has the interface of Function.
 cdef class Procedure(PublicFunction):
     cdef State state
     cdef object verify

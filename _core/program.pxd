@@ -10,26 +10,26 @@ from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler
 
 
-# A decoded program with its executables: everything that one loaded artifact holds. Freed when nobody uses it any more,
-# so a program may be closed while calls are running.
+# A decoded program with its executables. It is freed with its last reference, so a program may be closed while calls
+# are running.
 cdef class Module:
     cdef pyd_program_t* program
-    cdef pyd_program_t* contracts  # NULL when there are none; goes with the program, which refers to it
+    cdef pyd_program_t* contracts  # NULL if there are none; freed after the program, which refers to it
     cdef pyd_executable_t** executables
-    cdef pyd_elf_module_t* mapped  # the code of each, from when it is mapped to when its executable is loaded
-    cdef pyd_process_code_t** codes
+    cdef pyd_elf_module_t* mapped    # the mapped code of each executable until the executable is loaded
+    cdef pyd_process_code_t** codes  # registration of each executable with debuggers
     cdef readonly uint32_t executable_count
     cdef readonly Scheduler sched
     cdef readonly Pool pool
-    cdef object backing  # owns the bytes that constants are used from
+    cdef object backing  # owners of the bytes of constants, in nested pairs
     cdef readonly bint closed
-    cdef Resolution resolution  # holds whoever provides imports; goes after the executables
-    cdef public bint flushes  # a plugin that gave something, or a library that was given, may print through C stdio
-    cdef bint has_library     # the code of an executable came from a library of the system
-    cdef public tuple bound   # runtime.parameters.Parameter of everything that was given at load
-    cdef public object details  # (flops, interfaces), a function that returns both when they are used, or None
-    cdef public object derived  # keeps the memory of derived constants, and is shared; None: there are none
-    cdef public object state  # a state.State, made when everything is linked; goes before the program
+    cdef Resolution resolution  # keeps the providers of imports alive; released after the executables
+    cdef public bint flushes  # whether a plugin or a supplied library may print through C stdio
+    cdef bint has_library     # whether the code of an executable is a library of the system's loader
+    cdef public tuple bound   # BoundParameter of each parameter that was bound at load; None before
+    cdef public object details  # (flops, interfaces), a function that returns this pair, or None
+    cdef public object derived  # owner of the memory of derived constants, shared by programs; None: there are none
+    cdef public object state  # a state.State, created after linking and freed before the program; None: no procedures
 
     cdef tuple described(self)
     cdef int decode_contracts(self, pyd_span_t contracts) except -1

@@ -9,7 +9,7 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 
-# Lists of callers that a Scheduler has: threads that run at the same time are mostly in different ones.
+# Number of lists of calls in a Scheduler. Threads without the GIL mostly use different lists, to avoid contention.
 cdef extern from *:
     """
     #ifdef Py_GIL_DISABLED
@@ -23,14 +23,14 @@ cdef extern from *:
         PYD_CALLER_PADDING
 
 
-# A call from Python that is under way, on its stack.
+# A running call from Python, stored on the stack of its thread.
 cdef struct Caller:
     unsigned long thread
     Caller* previous
     Caller* next
 
 
-# Those of a Scheduler, which a caller holds anyway: counting references would cost more than the list.
+# A doubly linked list of the running calls of a Scheduler, by which close() finds a call of its own thread.
 cdef struct Callers:
     Caller* first
     pyd_lock_t lock
@@ -43,24 +43,27 @@ cdef class Scheduler:
     cdef object __weakref__
 
 
-# `workers=` of a call: the most threads for it, 0 for None. InvalidArgumentError.
+# Returns the maximum number of threads of a call from its argument `workers`, 0 for None. Raises InvalidArgumentError.
 cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF
 
 
-# What this thread calls from here on uses at most |workers| threads, until `unlimit`. |scope|: on the stack of both.
+# Limits later calls of this thread to |workers| threads, until unlimit(). |scope|: memory on the stack until then.
 cdef inline void limit(pyd_scope_t* scope, uint32_t workers) noexcept:
     scope.outer, scope.owner, scope.workers, scope.permit = pyd_process_scope_get(), NULL, workers, 0
     pyd_process_scope_set(scope)
 
 
+# Ends the limit that limit() has set with |scope|.
 cdef inline void unlimit(const pyd_scope_t* scope) noexcept:
     pyd_process_scope_set(scope.outer)
 
 
+# Returns the list of the calls of a thread: a hash of its identifier, of 5 bits, selects it.
 cdef inline Callers* callers_of(Callers* lists, unsigned long thread) noexcept nogil:
     return &lists[((<uint64_t>thread * <uint64_t>0x9E3779B97F4A7C15ULL) >> 59) % PYD_CALLER_LISTS]
 
 
+# Adds a call of this thread to its list when it begins.
 cdef inline void enter(Callers* lists, Caller* caller) noexcept:
     cdef Callers* callers
     caller.thread = PyThread_get_thread_ident()
@@ -74,6 +77,7 @@ cdef inline void enter(Callers* lists, Caller* caller) noexcept:
     pyd_unlock(&callers.lock)
 
 
+# Removes a call from its list when it has ended.
 cdef inline void leave(Callers* lists, Caller* caller) noexcept:
     cdef Callers* callers = callers_of(lists, caller.thread)
     pyd_lock(&callers.lock)

@@ -6,28 +6,28 @@ from pydispatch._core.c_status cimport pyd_status_t
 cdef int raise_status(pyd_status_t status) except -1 with gil
 
 
-# The one check around every C call that returns a status: free on the good path, takes the GIL only to raise.
+# Raises the exception of a status, unless it is NULL, which stands for success. Takes the GIL only to raise.
 cdef inline int check(pyd_status_t status) except -1 nogil:
     if status == NULL:
         return 0
     return raise_status(status)
 
 
-# The exception that a status means; the status stays the caller's.
+# Returns the exception of a status; the caller still owns the status.
 cdef object exception_of(pyd_status_t status)
 
-# What Python raised, as a status: for everything that C calls. Cannot fail and never returns NULL, whatever the
-# exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever is between C and Python code that is to see
-# the exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
+# Returns the status of a Python exception, for callbacks of C code. It cannot fail and never returns NULL.
+# KeyboardInterrupt and SystemExit become INTERRUPTED. A callback whose Python caller must get the exception itself sets
+# it in the thread again (PyErr_SetObject), where raise_status() finds it.
 cdef pyd_status_t status_of(object error, const char* where) noexcept
 
-# An exception that is attached to a status, which may be freed where no thread may wait for the GIL.
+# An exception that is attached to a status, which threads without the GIL may free.
 ctypedef struct Raised:
     PyObject* error
     Raised* next
 
 
-# Keeps an exception for a COMMAND status. MemoryError.
+# Returns a new reference to an exception, for a COMMAND status. Raises MemoryError.
 cdef Raised* keep_raised(object error) except NULL
-# Leaves the reference to the next call of keep_raised.
+# Queues the reference; the next call of keep_raised() releases it.
 cdef void release_raised(void* raised) noexcept nogil
