@@ -17,5 +17,5 @@ cdef class ArtifactFile:
     cdef const pyd_artifact_member_t* _require(self, str name) except NULL
     # Returns the member, or NULL. It is valid as long as this object.
     cdef const pyd_artifact_member_t* member(self, bytes name) noexcept
-    # Returns the bytes of a member. |verify|: compare its checksum first. Raises ArtifactError if there is no such member.
+    # Returns the bytes of a member. |verify|: compare its checksum first. Raises ArtifactError if there is none.
     cdef pyd_span_t span(self, str name, bint verify) except *

@@ -21,8 +21,8 @@ class Request:
     """A request to a Batched, the callable that merges requests into calls.
 
     `result()` waits for its result; so does `await` in a coroutine of asyncio. _batch: the batch, one call, that
-    contains the request. _index: its position among the requests of the batch. _first, _last: its rows in the batch,
-    `_first` included and `_last` excluded.
+    contains the request. _index: position of the request in the batch. _first, _last: the range of its rows in the
+    batch, `_last` excluded.
     """
 
     __slots__ = ("_batch", "_first", "_index", "_last")
@@ -45,11 +45,11 @@ class Request:
         self._wait(timeout)
         batch = self._batch
         if batch.outcomes:  # the requests did not run as one call
-            outcome = batch.outcomes[self._index]
+            outcome = batch.outcomes[self._index]  # a sequence of results, or an exception
             if isinstance(outcome, BaseException):
                 raise outcome.with_traceback(None)  # several requests may raise it; frames would accumulate
         else:
-            outcome = batch.results
+            outcome = batch.results  # of all requests: slice the rows of this one
             if batch.size > 1:  # otherwise all rows belong to this request
                 if len(outcome) == 1:
                     return outcome[0][self._first : self._last]
@@ -75,7 +75,8 @@ class Request:
         if not batch.done:
             waiter = _Waiter(asyncio.get_running_loop())
             batch.waiting.append(waiter)
-            if not batch.done:  # otherwise the waiters may have been woken already
+            # Tested again: if the batch completed before the waiter was added, nothing would wake it.
+            if not batch.done:
                 yield waiter
         return self.result()
 
@@ -180,7 +181,7 @@ class Batch:
     def cancel(self) -> None:
         """Cancel the parent's requests of this batch in the child of a fork, unless the batch is complete."""
         if not self.done:
-            self.event = threading.Event()  # a thread of the parent may have had the lock of the old one
+            self.event = threading.Event()  # a thread of the parent may have held the lock of the old event
             self.outcomes = [CancelledError("the process was forked")] * self.size
             self._finish()
 

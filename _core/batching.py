@@ -99,7 +99,7 @@ class Batched:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait until all requests are done, see `close`."""
+        """Wait until all requests are done. Later requests raise Error."""
         self.close()
 
     def __repr__(self) -> str:
@@ -176,7 +176,8 @@ def _bit_key(value: Any) -> tuple[Any, Any]:
     The numbers themselves do not serve as a key: 0.0 and -0.0 compare equal but may lead to different results.
     """
     array = np.asarray(value)
-    if array.dtype.hasobject:  # an int of more than 64 bits or a fraction, whose bytes would be those of a pointer
+    # An int of more than 64 bits, or a fraction: the bytes of the array are those of a pointer to the object.
+    if array.dtype.hasobject:
         return type(value), value
     return array.dtype, array.tobytes()
 
@@ -217,7 +218,7 @@ class _Collector:
             if self._is_closed:
                 raise Error(f"@{self._stacking.name}: its batches were closed")
             batch = self._open.get(key)
-            if batch is not None and batch.count + count > max_rows:
+            if batch is not None and batch.count + count > max_rows:  # no room: close the batch
                 self._full.append(batch)
                 del self._open[key]
                 batch = None
@@ -227,7 +228,7 @@ class _Collector:
             batch.rows.append(row)
             batch.size += 1
             batch.count += count
-            if batch.count == max_rows:
+            if batch.count == max_rows:  # full: submit its call now
                 self._full.append(batch)
                 del self._open[key]
                 batch.submit(self._stacking)
@@ -235,7 +236,7 @@ class _Collector:
         return request
 
     def _open_batch(self, key: Key) -> Batch:
-        """Open a batch for requests with `key`, start the thread if it is the first, and return the batch.
+        """Open a batch for requests with `key`, and return it. The first batch starts the collector's thread.
 
         The caller holds the lock.
         """
@@ -243,7 +244,7 @@ class _Collector:
             name = f"batches of @{self._stacking.name}"
             self._thread = threading.Thread(target=self._work, name=name, daemon=True)
             try:
-                self._thread.start()  # it waits for the lock
+                self._thread.start()  # the thread waits for the lock, which the caller holds
             except RuntimeError:  # the system refuses a thread: the next request tries again
                 self._thread = None
                 raise
@@ -258,7 +259,7 @@ class _Collector:
             self._changed.notify()
 
     def join(self) -> None:
-        """Wait for the end of the thread, unless there is none or it is the caller."""
+        """Wait for the end of the collector's thread. Return at once if there is none, or if it calls this method."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
@@ -279,14 +280,16 @@ class _Collector:
         """
         with self._changed:
             while self._open or self._full or not self._is_closed:
-                oldest = next(iter(self._open.values()), None)
+                oldest = next(iter(self._open.values()), None)  # the open batch with the earliest deadline
+                # A full batch that is due before every open one.
                 if self._full and (oldest is None or self._full[0].deadline <= oldest.deadline):
                     return self._take_full()
                 seconds_left = None if oldest is None else oldest.deadline - time.monotonic()
+                # An open batch whose delay is over.
                 if oldest is not None and seconds_left is not None and (seconds_left <= 0 or self._is_closed):
                     self._running = oldest
                     return self._open.pop(oldest.key)
-                if self._full:
+                if self._full:  # the delays of all open batches go on: run a full batch meanwhile
                     return self._take_full()
                 self._changed.wait(seconds_left)
         return None

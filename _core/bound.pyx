@@ -80,7 +80,7 @@ cdef class Binding:
             else:
                 dims = function.arg_dims[i]
                 inputs.append(input_array(function.name, i, name, kind, dims, args[i], self.copies))
-        # From here on nothing can fail but the allocation of packed copies.
+        # Store them. From here on nothing can fail but the allocation of packed copies.
         self.packed = []
         for i in range(function.arg_count):
             if inputs[i] is None:
@@ -198,7 +198,7 @@ cdef class Binding:
         self.has_detours = False
         for i in range(function.result_count):
             self.frame.results[i] = NULL
-            if self.outputs[i] is None:
+            if self.outputs[i] is None:  # a scalar result
                 continue
             data, size = PyArray_DATA(<PyArrayObject*>self.outputs[i]), self.plan.result_bytes[i]
             if self.is_direct(i, data, size):
@@ -240,7 +240,7 @@ cdef class Binding:
         return values[0] if len(values) == 1 else tuple(values)
 
     def run(self):
-        """Run the call once and return its value, see `collect`."""
+        """Run the call once and return its value: an array or number for one result, a tuple for several."""
         cdef Slot slot
         self.plan.take(&slot)
         try:

@@ -62,7 +62,7 @@ class Timing:
         return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     def together(self, other: Timing, command: str, runs: int) -> Timing:
-        """Return one timing with the sums of this one and `other`, for `runs` runs; `command` is its description."""
+        """Return the sum of this timing and `other`. command, runs: description and number of runs of the sum."""
         flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
             command, self.seconds + other.seconds, self.nbytes + other.nbytes, self.workgroups + other.workgroups,
@@ -271,7 +271,7 @@ class Profile(list[Timing]):
         ]  # fmt: skip
 
     def _summary(self) -> str:
-        """Return the line below the table: the times of the profiled and of an ordinary call."""
+        """Return the line below the table: the time of the profiled call, and of an ordinary call if it is known."""
         count = f"{len(self)} commands, one after another" if len(self) != 1 else "1 command"
         last = f"{self.whole * 1e6:,.2f} us for {count}"
         if self.caches is not None:
@@ -283,6 +283,7 @@ class Profile(list[Timing]):
     def __str__(self) -> str:
         """Return the table of the commands, in aligned columns, with the summary as the last line."""
         rows = self._rows()
+        # The last column, `command`, is not padded.
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         lines = ["  ".join([*map(str.rjust, row, widths), row[-1]]) for row in rows]
         return "\n".join([*lines, self._summary()])
