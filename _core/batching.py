@@ -43,7 +43,17 @@ class Batched:
         example: Sequence[Any] | None,
         tolerance: float,
     ) -> None:
-        """Create the callable. For the arguments see `PublicFunction.batched`."""
+        """Create the callable, and check with examples that rows do not influence each other.
+
+        Args:
+            function: The function that is called.
+            max_batch: Maximum number of rows of a call.
+            max_delay: Seconds that the first request of a call waits for others.
+            constants: Values of arguments that all requests share, by name or position; None for none.
+            example: Arguments of one request for the check; None to use random numbers.
+            tolerance: Largest accepted difference that other rows of a call make, relative to the largest element of a
+                result.
+        """
         if isinstance(max_batch, bool) or not isinstance(max_batch, int) or max_batch < 1:
             raise InvalidArgumentError(f"max_batch: expected a number of rows, at least 1, got {max_batch!r}")
         for name, value in (("max_delay", max_delay), ("tolerance", tolerance)):
@@ -60,6 +70,7 @@ class Batched:
         if example is not None:
             row, key, _ = self._check_request(tuple(example), {})
             rows = [row]
+        # Without rows to check (the arguments are no floats of static sizes), the first requests are checked.
         if rows and (refusal := self._stacking.refusal(key, rows)):
             raise refusal
         self._collector = _Collector(self._stacking, max_delay)
@@ -268,7 +279,7 @@ class _Collector:
         """Run batches until the collector is closed; the function of the thread."""
         while (batch := self._wait_for_batch()) is not None:
             batch.run(self._stacking)
-            del batch  # do not keep its results alive while waiting for the next one
+            del batch  # do not keep its results alive while waiting for the next batch
             self._running = None
 
     def _wait_for_batch(self) -> Batch | None:

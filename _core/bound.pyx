@@ -101,10 +101,10 @@ cdef class Binding:
     cdef int rebind(self, object args) except -1:
         """Replace the arguments by others that have the same plan. Change nothing on failure.
 
-        They must have the shapes of the arguments before, and the same scalars where a scalar decides a size. Strided
-        arrays are refused. Raises InvalidArgumentError.
+        The new arguments must have the shapes of the arguments before, and the same scalars where a scalar decides a
+        size. Strided arrays are refused. Raises InvalidArgumentError.
         """
-        cdef Binding fresh = Binding.__new__(Binding)
+        cdef Binding fresh = Binding.__new__(Binding)  # its `copies` is False: strided arrays are refused
         fresh.function = self.function
         fresh.words = <uint64_t*>calloc(self.function.frame_words + 1, sizeof(uint64_t))
         if fresh.words == NULL:

@@ -100,7 +100,7 @@ cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noex
 
 
 cdef class HostFunction:
-    """Registered C function: its address, and release(owner), which is called once nothing uses it any more."""
+    """Registered C function. Deallocation, once nothing uses the function, calls release(owner) unless it is NULL."""
 
     cdef readonly object address
     cdef void (*release)(void*) noexcept nogil
@@ -336,9 +336,9 @@ cdef pyd_status_t register(
         int32_t priority, uint64_t* out_id) noexcept nogil:
     """Check the arguments that the API functions which register a provider share, and run `operation` on `request`.
 
-    The caller has stored its C function and what belongs to it in `request`, and in `request.slot` the name of the API
-    function. name: of the import, command or plugin. has_function: whether the C function is not NULL. out_id: receives
-    the provider's id, 0 after a failure; may be NULL.
+    The caller has stored its C function with its context and owner in `request`, and the name of the API function in
+    `request.slot`. name: of the import, command or plugin. has_function: whether the C function is not NULL. out_id:
+    receives the provider's id, 0 after a failure; may be NULL.
     """
     cdef pyd_status_t status
     if out_id != NULL:

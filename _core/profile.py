@@ -216,9 +216,9 @@ class Profile(list[Timing]):
     def share_of_peak(self, timing: Timing) -> float | None:
         """Return how close a command comes to the peak of its device (roofline model): 1 at the peak, less below it.
 
-        The least time is that of its operations or of moving its bytes, whichever is longer; the share is the least
-        time divided by the measured time. None when the peak is unknown. The first call in a process measures the
-        peak, which takes up to a second.
+        The share is the least possible time divided by the measured time. The least possible time is the longer one of
+        the time for its operations and the time for moving its bytes. Return None if the peak is unknown. The first
+        call in a process measures the peak, which takes up to a second.
         """
         if self._peak is None or timing.seconds <= 0 or not (timing.nbytes or timing.flops):
             return None
@@ -255,12 +255,12 @@ class Profile(list[Timing]):
             empty_cells = [""] * (len(head) - 3)  # all columns but `time`, `share` and `command`
             rows.append((self.outside, [*empty_cells, OUTSIDE]))
         rows.sort(key=lambda row: -row[0])
-        whole = self.whole or 1.0
+        whole = self.whole or 1.0  # not 0: the shares are divided by it
         times = [[f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells] for seconds, cells in rows]
         return [head, *times]
 
     def _rates(self, timing: Timing, repeats: bool) -> list[str]:
-        """Return the cells of a command from the column `GB/s` on. repeats: whether there is a column `runs`."""
+        """Return the cells of a command, from the column `GB/s` to the last. repeats: whether a column is `runs`."""
         flops, share = timing.gigaflops_per_second, self.share_of_peak(timing)
         return [
             f"{timing.gigabytes_per_second:,.2f}" if timing.nbytes else "",

@@ -287,8 +287,8 @@ cdef class Module:
     def evaluate(self, uint32_t function, uint32_t result_count, uint64_t argument=0):
         """Return the results of a function that computes only scalars, as 64-bit register values.
 
-        function: its index; it has at most one argument. result_count: the number of its results, which the caller knows;
-        it is not checked. argument: value of its argument. Such functions compute executable constants and conditions of variants.
+        function: its index; it has at most one argument. result_count: the number of its results, which is not checked.
+        argument: value of its argument. Such functions compute executable constants and conditions of variants.
         """
         cdef uint64_t* results = <uint64_t*>calloc(result_count + 1, sizeof(uint64_t))
         if results == NULL:

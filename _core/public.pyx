@@ -190,7 +190,7 @@ cdef class PublicFunction:
                 + self.usage())
         import difflib
 
-        near = difflib.get_close_matches(name, [each for each in self.arg_names if each], 1)
+        near = difflib.get_close_matches(name, [each for each in self.arg_names if each], 1)  # at most one
         hint = f"; did you mean '{near[0]}'?" if near else ","
         return InvalidArgumentError(
             f"@{self.name}: unexpected keyword argument '{name}'{hint} it takes {self.usage()}, and 'out' for results")

@@ -92,13 +92,13 @@ class Stacking:
             if not shape:
                 raise self._cannot_batch(f"argument {position} has no dimension 0; give it in constants=")
         sizes = {shape[0] for shape in stacked.values()}
-        fixed = {size for size in sizes if isinstance(size, int)}
+        fixed = {size for size in sizes if isinstance(size, int)}  # the static ones; the others are names
         if fixed and len(sizes) > 1:
             raise self._cannot_batch(
                 f"dimension 0 of its arguments is {' and '.join(map(str, sorted(sizes, key=str)))}; "
                 "give those that are the same for all requests in constants="
             )
-        # A symbolic batch size that another dimension has too would change that dimension.
+        # If another dimension has the same symbolic size, stacking rows would change that dimension, too.
         others = {n for shape in stacked.values() for n in shape[1:]}
         others |= {n for i in self._constants for n in inputs[i].shape or ()}
         if not fixed and sizes & others:

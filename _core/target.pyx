@@ -188,7 +188,7 @@ cdef class Target:
         try:
             for i, size in enumerate(sizes):
                 dims[i] = size
-            check(pyd_target_take(self.target, dims, NULL, &call))
+            check(pyd_target_take(self.target, dims, NULL, &call))  # NULL: the function has no numbers as arguments
         finally:
             free(dims)
         made = []

@@ -147,7 +147,11 @@ class Buffer:
             self.upload(array)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the contents as a NumPy array, over the memory itself where the CPU sees it and `copy` is not true."""
+        """Return the contents as a NumPy array.
+
+        The array is a view of the memory if the CPU can access it, `dtype` is that of the buffer, and `copy` is not
+        true. Otherwise the array is a copy. Raise ValueError if `copy` is False and a copy is needed.
+        """
         wanted = self.dtype if dtype is None else np.dtype(dtype)
         if copy is False and not (self._is_viewable and wanted == self.dtype):
             raise ValueError(
