@@ -187,12 +187,12 @@ cdef pyd_status_t add_function(Request* request, str method) except? NULL:
 
 
 cdef pyd_status_t add_import(Request* request) except? NULL:
-    """Register a C function for an imported symbol of programs, see add_function()."""
+    """Register the C function of the request for an imported symbol, and store its provider's id in the request."""
     return add_function(request, "add_import")
 
 
 cdef pyd_status_t add_command(Request* request) except? NULL:
-    """Register a C function as a host command, see add_function()."""
+    """Register the C function of the request as a host command, and store its provider's id in the request."""
     return add_function(request, "add_command")
 
 

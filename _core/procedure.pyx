@@ -128,8 +128,8 @@ cdef class Procedure(PublicFunction):
     def prepare(self, *args, out=None, workers=None, fresh=False, **named):
         """Check and bind the arguments, and return a PreparedProcedure.
 
-        Its results are new arrays in every run, with `fresh` or without, unless `out` is given. out, workers: as for a
-        call.
+        Its results are new arrays in every run, with `fresh` or without, unless `out` is given. out: None, an
+        array for the only result, or a tuple with an array or None per result. workers: maximum number of threads.
         """
         from pydispatch._core.prepared_procedure import PreparedProcedure
         self.check_fresh(fresh, out)
@@ -150,7 +150,7 @@ cdef class Procedure(PublicFunction):
         return submit(self, self.arranged(args, named) if named else args, out, priority, workers)
 
     def submit_many(self, items, priority="normal", workers=None, on_error="raise"):
-        """Start one call for each item and return one Future of all results, see Function.submit_many.
+        """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
 
         workers: Maximum number of threads of each call.
         """
@@ -159,12 +159,12 @@ cdef class Procedure(PublicFunction):
         return all_of(submit, items, returns_errors(on_error))
 
     def map(self, items, in_flight=None, workers=None, on_error="raise"):
-        """Call for each item and yield the results in order, see Function.map."""
+        """Call for each item, a tuple of arguments or the only argument, and yield the results in order."""
         from pydispatch._core.submit import mapped
         return mapped(self, items, in_flight, workers, on_error)
 
     def profile(self, *args, runs=1, cold=False, **named):
-        """Measure each command of a call, see Function.profile.
+        """Measure each command of a call, and return a Profile.
 
         runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. cold: evict
         all caches before each run. Each run changes the state of the program as a call does. A command that runs
@@ -336,7 +336,7 @@ cdef class Procedure(PublicFunction):
                 continue
             if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
                 raise ArtifactError(f"@{self.name}: a tensor of {value.bytes} bytes, but its shape takes {size}")
-            block = pyd_invocation_take(invocation, i)  # a reference to a Python object, see acquire() in device.pyx
+            block = pyd_invocation_take(invocation, i)  # a reference to the device's object for the memory
             memory = <object>(<PyObject*>block)
             Py_DECREF(memory)  # the cast has added a reference to the one that was taken
             values.append((memory, tuple([value.dims[axis] for axis in range(value.rank)]), kind, value.bytes))

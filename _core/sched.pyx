@@ -137,7 +137,7 @@ cdef class Scheduler:
         options.has_affinity = affinity
         options.spin_us = spin_us
         memset(&options.threads, 0, sizeof(options.threads))
-        if threads:  # an address, see the class
+        if threads:  # the address of a pyd_sched_threads_t
             options.threads = (<pyd_sched_threads_t*><uintptr_t>threads)[0]
         # All schedulers of the process share the recorder of traces, the scopes (operations that a thread works for),
         # and the compute permits.

@@ -40,7 +40,10 @@ cdef class State:
     """
 
     def __init__(self, Module module not None, bint is_session=False):
-        """Create the globals of a linked program, and run its initializers. is_session: see the class."""
+        """Create the globals of a linked program, and run its initializers.
+
+        is_session: the state has its own globals and keeps the module alive; else the module owns the state.
+        """
         cdef pyd_status_t status
         cdef Caller caller
         cdef const pyd_interrupt_t* interrupt

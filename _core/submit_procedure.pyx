@@ -49,7 +49,7 @@ def submit(Procedure procedure not None, args, out, priority, workers):
 
 
 def start_with(Procedure procedure not None, out, priority, workers, *args):
-    """Submit one call with its arguments last, and return its future; see `start`."""
+    """Submit one call, whose positional arguments come last, and return its future."""
     return start(procedure, args, out, priority, workers)
 
 
