@@ -24,9 +24,13 @@ from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import is_float
 
-PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
-"""Lanes of the result -> intrinsic that adds two products of i16 in each lane. If the CPU has VNNI, LLVM merges it with
-the addition to the accumulator."""
+PMADD = {
+    4: ("sse2", "llvm.x86.sse2.pmadd.wd"),
+    8: ("avx2", "llvm.x86.avx2.pmadd.wd"),
+    16: ("avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
+}
+"""Lanes of the result -> CPU feature, and the intrinsic that adds two products of i16 in each lane. If the CPU has VNNI,
+LLVM merges it with the addition to the accumulator."""
 
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
 """Lanes of the result -> intrinsic that adds four products of an unsigned and a signed byte to each lane. On CPUs
@@ -135,11 +139,11 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
         # The multiplication commutes, and intrinsics of mixed signs take the unsigned bytes first.
         first, second = (rhs, lhs) if unsigned.rhs and not unsigned.lhs else (lhs, rhs)
         return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
-    # pmaddwd of x86 multiplies pairs of i16, and adds the products of a pair; 16 lanes need AVX-512BW.
-    has_pmadd = lanes in PMADD and (lanes < 16 or "avx512bw" in emitter.platform.features)
-    if group_size == 2 and emitter.platform.arch == "x86_64" and has_pmadd:
+    # pmaddwd of x86 multiplies pairs of i16, and adds the products of a pair.
+    pmadd_feature, pmadd = PMADD.get(lanes, ("", ""))
+    if group_size == 2 and emitter.platform.arch == "x86_64" and pmadd_feature in emitter.platform.features:
         # A group of two integers is two signed i16: `pyd.contract` allows unsigned elements in groups of i8 only.
-        products = emitter.intrinsic(PMADD[lanes], piece.type, (type_, lhs), (type_, rhs))
+        products = emitter.intrinsic(pmadd, piece.type, (type_, lhs), (type_, rhs))
         return emitter.body.let(f"add {piece.type} {acc}, {products}")
     # Without such an instruction: step s of all groups is every g-th element, which is shuffled out and widened.
     for step in range(group_size):
