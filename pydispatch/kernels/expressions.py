@@ -244,7 +244,9 @@ class Expressions(Subscripts):
         second = self.condition(node)
         inner, self.writer = self.writer, outer
         if isinstance(second, Literal):
-            return first if second.value == is_and else second
+            if not inner.has_effects:
+                return first if second.value == is_and else second
+            second = inner.constant(second.value, "i1")  # an inlined function that stores, and returns a constant
         if not inner.has_effects:  # both operands are computed, and combined
             outer.lines += inner.lines
             return outer.value(f"arith.{'andi' if is_and else 'ori'} {first.name}, {second.name} : i1", "i1")

@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 LEVELS = [
     (level, features)
     for level, features in (
-        ("generic", ""), ("generic", "+avx"), ("x86-64-v3", ""), ("x86-64-v3", "+avxvnni"), ("x86-64-v4", ""), ("x86-64-v4", "+avx512vnni"),
-        ("native", ""),
+        ("generic", ""), ("generic", "+avx"), ("x86-64-v3", ""), ("x86-64-v3", "+avxvnni"), ("x86-64-v4", ""),
+        ("x86-64-v4", "+avx512vnni"), ("native", ""),
     )
     if machine_levels.runs(level, features)
 ]  # fmt: skip

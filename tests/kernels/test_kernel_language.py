@@ -233,6 +233,27 @@ def test_tuples_and_helpers() -> None:
     check(tuples, (F, np.zeros_like(F)), low - 2 * np.clip(high, -1, 2), close)
 
 
+def stored_seven(y: Floats) -> bool:
+    y[pd.global_id(0)] = 7.0
+    return True
+
+
+@pd.kernel
+def stores_in_conditions(x: Floats, y: Floats):
+    """The second operand of `and` is a constant, but it stores, if it is evaluated."""
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        if x[i] > 0.0 and stored_seven(y):
+            y[i] += 1.0
+        if x[i] < -1.0 or stored_seven(y):
+            y[i] += 2.0
+
+
+def test_stores_of_operands_that_are_constant() -> None:
+    expected = np.where(F > 0, 8, 0)
+    check(stores_in_conditions, (F, np.zeros_like(F)), np.where(F < -1, expected, 7) + 2, close)
+
+
 @pd.kernel
 def casts(x: Floats, y: Longs, z: Halves):
     i = pd.global_id(0)

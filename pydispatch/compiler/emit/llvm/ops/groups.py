@@ -29,8 +29,8 @@ PMADD = {
     8: ("avx2", "llvm.x86.avx2.pmadd.wd"),
     16: ("avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
 }
-"""Lanes of the result -> CPU feature, and the intrinsic that adds two products of i16 in each lane. If the CPU has VNNI,
-LLVM merges it with the addition to the accumulator."""
+"""Lanes of the result -> CPU feature, and the intrinsic that adds two products of i16 in each lane. If the CPU has
+VNNI, LLVM merges the intrinsic with the addition to the accumulator."""
 
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
 """Lanes of the result -> intrinsic that adds four products of an unsigned and a signed byte to each lane. On CPUs
