@@ -184,7 +184,7 @@ def pad_or_crop(
     if x.rank == 0:
         return x
     # For each axis: start and number of the elements that remain, and numbers of padding elements before and after.
-    retained = [_retained(builder, x, axis, *sides) for axis, sides in enumerate(zip(low, high, strict=True))]
+    retained = [_retained(builder, x, axis, *sides) for axis, *sides in zip(range(x.rank), low, high, strict=True)]
     starts, counts, before, after = zip(*retained, strict=True)
     cropped = slice_(builder, x, starts, [start + count for start, count in zip(starts, counts, strict=True)])
     return pad(builder, cropped, before, after, value)

@@ -456,3 +456,40 @@ func.func @f() -> tensor<3x5xf32> {
 def test_widened_bytes_that_are_computed_from_indices_are_transposed() -> None:
     function = pd.device("cpu").load(pd.compile(INDICES, targets="cpu")).f
     np.testing.assert_array_equal(function(), np.tile(np.arange(5, dtype=np.float32), (3, 1)))
+
+
+def test_slices_that_are_copied_transposed() -> None:
+    """A transposed copy of one slice of a tensor does not serve readers of another slice."""
+    rng = np.random.default_rng(4)
+    x, z = (rng.random(shape, dtype=np.float32) for shape in ((1, 32, 16, 16), (3, 64, 64)))
+    w = rng.random((32, 32, 3, 3), dtype=np.float32)
+    image, filters, result = "tensor<1x32x16x16xf32>", "tensor<32x32x3x3xf32>", "tensor<1x32x14x14xf32>"
+
+    def read(index: int, operation: str) -> str:
+        """An elementwise operation on the transposed slice with this index."""
+        return f"""linalg.generic {{
+            indexing_maps = [affine_map<(d0, d1) -> ({index}, d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>],
+            iterator_types = ["parallel", "parallel"]
+        }} ins(%z : tensor<3x64x64xf32>) outs(%e2 : tensor<64x64xf32>) {{
+        ^bb0(%a: f32, %b: f32):
+          {operation}
+        }} -> tensor<64x64xf32>"""
+
+    program = pd.compile(
+        f"""
+        func.func @f(%x: {image}, %z: tensor<3x64x64xf32>) -> ({result}, tensor<64x64xf32>, tensor<64x64xf32>) {{
+          %w = arith.constant dense<"0x{w.tobytes().hex().upper()}"> : {filters}
+          %zero = arith.constant 0.0 : f32
+          %e = tensor.empty() : {result}
+          %i = linalg.fill ins(%zero : f32) outs(%e : {result}) -> {result}
+          %r = linalg.conv_2d_nchw_fchw ins(%x, %w : {image}, {filters}) outs(%i : {result}) -> {result}
+          %e2 = tensor.empty() : tensor<64x64xf32>
+          %c = {read(1, "linalg.yield %a : f32")}
+          %y = {read(2, "%s = arith.negf %a : f32" + chr(10) + "linalg.yield %s : f32")}
+          return %r, %c, %y : {result}, tensor<64x64xf32>, tensor<64x64xf32>
+        }}""",
+        targets="cpu",
+    )
+    _, copy, negated = pd.device("cpu").load(program).f(x, z)
+    np.testing.assert_array_equal(copy, z[1].T)
+    np.testing.assert_array_equal(negated, -z[2].T)

@@ -183,11 +183,12 @@ def _read_transposed_copies(function: Operation) -> None:
 def _source_axes(copy: Structured) -> list[int] | None:
     """Return, for each axis of a transposed copy, the axis of the tensor that it copies.
 
-    Return None unless the loops of the copy are its own axes, and each indexes one axis of the tensor.
+    Return None unless the loops of the copy are its own axes, and each indexes one axis of the tensor. A copy of one
+    slice, with a constant index, is no transposition: other operations may read other slices.
     """
     source_map, copy_map = copy.maps
-    inverse = source_map.inverse_permutation()  # None if the map is no permutation
-    if inverse is None or not is_identity(copy_map):
+    inverse = source_map.inverse_permutation()  # without the axes that have a constant index
+    if inverse is None or len(inverse.results) != len(source_map.results) or not is_identity(copy_map):
         return None
     return [cast(AffineDimExpr, r).position for r in inverse.results]
 

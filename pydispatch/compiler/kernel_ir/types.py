@@ -125,8 +125,9 @@ def storage_bits(type_: Attribute) -> int:
     Raises:
         CompileError: Elements of this type cannot be stored.
     """
+    access_bits = memory_width(type_)  # raises CompileError for a type that bit_width() does not know
     bits = bit_width(type_)
-    if memory_width(type_) == 8:
+    if access_bits == 8:
         return bits if bits in (2, 4) else 8  # 8 / 2 or 8 / 4 elements share a byte
     return -(-bits // 8) * 8  # rounded up to bytes
 

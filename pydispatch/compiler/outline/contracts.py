@@ -86,9 +86,9 @@ class _Contract:
         # then accesses the slices that the program states, without checks of bounds.
         if GRID not in self.source.attributes:
             self._check_bounds()
+        results = [*self._grid(), *self._bytes()]
         # `tiles` has, for each binding, the bytes of the tile that one workgroup accesses; it is empty if unknown.
-        bytes_per_workgroup = [self._emit_number(tile_bytes) for tile_bytes in self.kernel.tiles]
-        results = [*self._grid(), *self._bytes(), *bytes_per_workgroup]
+        results += [self._emit_number(tile_bytes) for tile_bytes in self.kernel.tiles]
         self._emit(func.ReturnOp(*results))
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]

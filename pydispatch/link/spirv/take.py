@@ -258,8 +258,8 @@ class FunctionCopier:
                 f"a function uses gl_WorkGroupSize, and the kernels that it is linked into have {len(sizes)} sizes"
             )
         unsigned = out.share(Op.TYPE_INT, [32, 0])  # width, signedness
-        vector = out.share(Op.TYPE_VECTOR, [unsigned, 3])
         components = [out.integer(size) for size in sizes.pop()]
+        vector = out.share(Op.TYPE_VECTOR, [unsigned, 3])
         return out.share(Op.CONSTANT_COMPOSITE, components, vector)
 
     # Functions

@@ -372,6 +372,11 @@ def test_alignment_is_what_is_declared() -> None:
             "'addi' is for integers",
         ),
         ("%i4 = memref.alloca() : memref<8xi48>", "elements of type i48 cannot lie in memory", "16, 32 or 64 bits"),
+        (
+            "%z = memref.alloca() : memref<8xcomplex<f32>>",
+            "type complex<f32> has no machine form here",
+            "kernel IR computes on",
+        ),
     ],
 )
 def test_what_is_refused(body: str, message: str, note: str) -> None:

@@ -112,8 +112,10 @@ def _fraction(high: Word, low: Word) -> Pair:
     """
     half = high.width // 2
     mask = (1 << half) - 1
-    half_words = (high >> half, high & mask, low >> half, low & mask)
-    parts = [word.to_float() * 2.0 ** (-half * (index + 1)) for index, word in enumerate(half_words)]
+    parts: list[Number] = []
+    for word in (high, low):
+        parts.append((word >> half).to_float() * 2.0 ** (-half * (len(parts) + 1)))
+        parts.append((word & mask).to_float() * 2.0 ** (-half * (len(parts) + 1)))
     first, second = fast_sum(parts[0], parts[1])
     third, fourth = fast_sum(parts[2], parts[3])
     middle, middle_low = two_sum(second, third)

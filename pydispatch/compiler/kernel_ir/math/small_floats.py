@@ -206,9 +206,9 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
     factor: Number | None = None  # the product of 2^cut over the steps that cut bits off
     for least, cut in _CUTS[x.width]:  # a magnitude of at least 2^least loses its lowest `cut` bits
         fits = size.below(1 << least)
-        lost = size & ((1 << cut) - 1)
+        remaining, lost = size >> cut, size & ((1 << cut) - 1)
         # The remaining bits, the last of them set if a lost bit was.
-        kept = (size >> cut) | choose(lost.equals(0), size.new(0), otherwise=1)
+        kept = remaining | choose(lost.equals(0), size.new(0), otherwise=1)
         size = choose(fits, size, kept)
         factor = choose(fits, one(x.body), 2.0**cut) if factor is None else choose(fits, factor, factor * 2.0**cut)
     assert factor is not None

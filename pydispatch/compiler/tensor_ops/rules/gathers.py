@@ -145,8 +145,9 @@ class TensorScatter(Update):
             )
             return [written]
 
+        slice_count = build.product(batch)
         initial = elements.at(build, op.dest, indices)
-        return build.loop(0, build.product(batch), [initial], search_slice)[0]
+        return build.loop(0, slice_count, [initial], search_slice)[0]
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the index in the destination that an element of a slice is written to.

@@ -70,9 +70,8 @@ class FftOp(OnTensorsOp):
         # A dimension of size 0 has no groups, so any stage fits. min() bounds the shift: no size has more than 64 bits.
         if stage < 1 or (size not in (DYNAMIC, 0) and 1 << min(stage, 64) > size):
             raise VerifyException(f"a transform of {real.type} has no stage {stage}")
-        factor_count = 1 << (stage - 1)
         for name, value in zip(("real", "imaginary"), self.inputs[1:], strict=False):  # no values without factors
-            check_shape(f"the {name} part of the factors", value, [factor_count])
+            check_shape(f"the {name} part of the factors", value, [1 << (stage - 1)])
 
 
 OPERATIONS: list[type[Operation]] = [FftOp]

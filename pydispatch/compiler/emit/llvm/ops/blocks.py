@@ -300,7 +300,7 @@ def block_of(emitter: FunctionEmitter, memref: MemRef) -> tuple[int, int]:
     """Return the rows and columns of a register block. Raise CompileError for one that is not static and contiguous."""
     rows, columns = memref.sizes
     if isinstance(rows, int) and isinstance(columns, int):
-        has_contiguous_rows = memref.strides[1] == 1 or columns == 1
+        has_contiguous_rows = memref.strides[1] == 1 or columns <= 1
         if has_contiguous_rows:
             return rows, columns
     raise emitter.error("the block of pyd.contract must be static with contiguous rows")
