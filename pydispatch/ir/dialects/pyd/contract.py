@@ -123,8 +123,8 @@ class ContractOp(IRDLOperation):
             if group != group_of_b or (*elements, group) not in GROUPED:
                 raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32, or "
                                       f"two of bf16 into f32; got {a}, {b}")  # fmt: skip
-        strides = b.get_strides()  # None if the type does not state them; empty for the layout strided<[]>
-        has_contiguous_rows = bool(strides) and strides[-1] == 1
+        strides = b.get_strides() or [0]  # None if the type does not state them; empty for the layout strided<[]>
+        has_contiguous_rows = strides[-1] == 1
         widens = elements[0] == f32 and elements[1] in (f16, bf16) and has_contiguous_rows
         if not (self.grouped or widens or elements[1] == elements[0]):
             raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")
