@@ -49,7 +49,7 @@ class Term:
 
 
 Atom = SizeSymbol | Term
-"""Factor of an expression that is no number."""
+"""Symbolic factor of a monomial: a symbol, such as n, or an operation that is not simplified, such as n // 2."""
 EXTREMA = ("max", "min")
 _MAX_EXPONENT = 8
 """Largest exponent of a power that becomes a product. A power of a sum has more monomials with each factor."""

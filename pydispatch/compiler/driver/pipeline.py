@@ -133,7 +133,11 @@ def _explain(pipeline: Pipeline) -> None:
 def _reporting(source: Any, options: Options, repeat: Callable[[Pipeline], object]) -> AbstractContextManager[None]:
     """Return a context that adds a reduced program to compiler faults raised while the source is compiled.
 
-    repeat: runs a new pipeline as far as the block does; the reduction calls it for ever smaller programs.
+    Args:
+        source: The program.
+        options: Options of the compilation.
+        repeat: Runs the phases that the `with` block runs, on a new pipeline. The reduction calls it for smaller and
+            smaller programs, and keeps those that raise the same fault.
     """
     quiet = replace(options, dump=None, progress=None)  # repetitions have no effects that the caller sees
     return reporting(

@@ -100,7 +100,9 @@ class WorkerPool:
                     else:
                         mine.kill()
                         self._all.remove(mine)
-                        self._freed.notify()  # a thread that waits for a free process starts another
+                        # _room admits as many threads as there may be processes. One of them may wait in _take()
+                        # for a process to become free, and starts another in place of this one.
+                        self._freed.notify()
 
     def _take(self) -> Process:
         """Take a free process from the pool. Raises OSError if none can be started.

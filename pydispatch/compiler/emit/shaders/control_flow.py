@@ -54,8 +54,8 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     def emit_case(index: int) -> list[Any]:
         """Emit the comparison of `selector` with `cases[index]`; its else part has the later cases and the default.
 
-        Region 0 of the operation `op` is the default, region i + 1 that of case i. Each yields memrefs in the storage
-        `roots`.
+        Region 0 of the operation `op` is the default, region i + 1 that of case i. All regions must yield memrefs of
+        the same storage: the first region that is emitted fills the list `roots`, and others are compared with it.
 
         Return the parts of the results, of the types `types`: the runtime values that represent scalars and memrefs.
         """

@@ -12,7 +12,10 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed
 from pydispatch.ir.values import shape_of
 
 Positions = tuple[Position, ...]
-"""Index in a tensor, or in the loops of a generic: a `Position` (sum of stride * digit) for each dimension or loop."""
+"""One `Position` for each dimension of a tensor, or for each loop of a generic: together the index of an element.
+
+A position is a sum of terms stride * digit. A digit is a part of a loop's index: of an index i below 6, written as
+3 * a + b, the digits are a = i // 3 and b = i % 3."""
 
 
 def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:

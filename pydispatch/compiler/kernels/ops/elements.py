@@ -88,7 +88,10 @@ class LoopCompanion(Protocol):
         """Emit the initial values of the companion, and return them."""
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the companion at `index` of the loop, and return its next carried values."""
+        """Emit one iteration of this reduction in the loop of `host`, and return the next carried values.
+
+        index: index of the loop. carried: values of this reduction alone, without those of `host`.
+        """
 
 
 @dataclass(frozen=True)
