@@ -175,6 +175,8 @@ def main() -> None:
     for work in args.works:
         for setting in (SETTINGS[name] for name in args.settings):
             pauses = [pause for pause in args.pauses if pause in setting.pauses]
+            if not pauses:  # this setting has none of the pauses that --pauses names
+                continue
             measured_rows = list(rows(work, setting, pauses, args.seconds))
             if measured_rows:
                 print(table(measured_rows), flush=True)
