@@ -166,7 +166,7 @@ cdef class ElementType:
         rounded = np.zeros((), self.dtype)
         with np.errstate(all="ignore"):
             rounded[...] = number
-        # A finite number that is not finite when rounded.
+        # The number is finite, but its rounded value overflows to infinity.
         if number - number == 0 and not np.isfinite(rounded.astype(np.float64)):
             raise OverflowError(f"{value} is outside the range of {self.name}")
         out_word[0] = int(rounded.view(f"u{self.itemsize}"))

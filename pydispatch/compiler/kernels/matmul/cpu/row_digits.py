@@ -102,13 +102,7 @@ class DigitConversion:
         """Return the conversion of the rows in `copy`, and allocate memory for its results.
 
         Args:
-            elements: Tensors of the dispatch function.
-            copy: Buffer of the rows, [row][block][step of the block].
-            rows: Number of rows.
-            blocks: Number of blocks in a row.
-            steps: Number of elements in a block.
-            digit_count: Signed bytes of the integer that an element becomes, 1 to 3.
-            lanes: Number of blocks that are converted at a time.
+            elements, copy, rows, blocks, steps, digit_count, lanes: The attributes of these names.
         """
         # Blocks in all groups. The last group stores meaningless results for lanes without a block.
         count = lanes * ceil_quotient(rows * blocks, lanes)
