@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "permits.h"
 #include "sched/task.h"
 
 static _Thread_local const pyd_scope_t* innermost;
@@ -101,10 +102,7 @@ static void check_pool_is_free(pyd_sched_t* sched) {
 }
 
 static void destroy(pyd_sched_t* sched) {
-  const int32_t workers = (int32_t)sched->workers;
-  while (sched->permits->free_count < workers) usleep(100);
-  CHECK(sched->permits->free_count == workers && !sched->permits->waiting, "%d permits",
-        (int)sched->permits->free_count);
+  await_released(sched->permits, (int32_t)sched->workers);
   pyd_sched_destroy(sched);
 }
 

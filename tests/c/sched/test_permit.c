@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "permits.h"
 #include "sched/task.h"
 
 static _Thread_local const pyd_scope_t* innermost;
@@ -24,14 +25,8 @@ static pyd_sched_t* make_limited(uint32_t workers, int32_t permits, uint64_t han
   return sched;
 }
 
-// Waits until all permits are free and no thread waits for one. A permit that is never released fails by the time limit
-// of the test. Pool threads leave after their caller has gone on, and may take a permit again for a last look for work,
-// so that only both counts read together say that the permits are at rest.
 static void check_all_released(pyd_sched_t* sched, int32_t permits) {
-  int32_t free_count;
-  while ((free_count = atomic_load(&sched->permits->free_count)) < permits || atomic_load(&sched->permits->waiting) != 0)
-    usleep(100);
-  CHECK(free_count == permits, "%d free of %d", (int)free_count, (int)permits);
+  await_released(sched->permits, permits);
   pyd_sched_destroy(sched);
 }
 
