@@ -301,16 +301,15 @@ class _ColumnEmitter:
             return
         size = self.sizes[self.generic.reduced_loops[depth]]
 
-        def emit_block(inner: Builder, first: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def emit_block(inner: Builder, first: Index) -> None:
             """Emit the sums of the block of steps from `first` on, starting from -0, and add them to the totals."""
             inner.parallel(self.low, self.high, self._clear_block_sums, index_below=self.column_count)
             end = inner.least(inner.plus(first, self.steps_per_block), size)
             self._emit_iterations(inner, depth, point, first, end)
             inner.parallel(self.low, self.high, self._add_to_total, index_below=self.column_count)
-            return []
 
         if self.steps_per_block and depth == 0:
-            build.loop(0, size, [], emit_block, step=self.steps_per_block, index_below=size)
+            build.sequential(0, size, emit_block, step=self.steps_per_block, index_below=size)
         else:
             self._emit_iterations(build, depth, point, first=0, end=size)
 
@@ -325,15 +324,14 @@ class _ColumnEmitter:
         """
         loop = self.generic.reduced_loops[depth]
 
-        def emit_iteration(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def emit_iteration(inner: Builder, index: Index) -> None:
             """Emit the loops inside of `loop` at an index of it."""
             self._emit_loops(inner, depth + 1, _with_index(point, loop, index))
-            return []
 
         is_innermost = depth == len(self.generic.reduced_loops) - 1
         if is_innermost and self.jammed_steps > 1:
             first = self._emit_jammed_iterations(build, point, first, end)  # the first of the remaining iterations
-        build.loop(first, end, [], emit_iteration, index_below=self.sizes[loop])
+        build.sequential(first, end, emit_iteration, index_below=self.sizes[loop])
 
     def _emit_jammed_iterations(self, build: Builder, point: Point, first: Index, end: Index) -> Index:
         """Emit passes of `jammed_steps` iterations of the innermost reduced loop each.
@@ -352,17 +350,16 @@ class _ColumnEmitter:
         loop = self.generic.reduced_loops[-1]
         size = self.sizes[loop]
 
-        def emit_jammed(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def emit_jammed(inner: Builder, index: Index) -> None:
             """Emit one pass over the accumulators for the `jammed_steps` iterations from `index` on."""
             steps = [inner.plus(index, step) for step in range(self.jammed_steps)]
             for step in steps:
                 if isinstance(step, SSAValue):
                     inner.assume_below(step, size)
             self._emit_pass(inner, [_with_index(point, loop, step) for step in steps])
-            return []
 
         jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
-        build.loop(first, jammed_end, [], emit_jammed, step=self.jammed_steps, index_below=size)
+        build.sequential(first, jammed_end, emit_jammed, step=self.jammed_steps, index_below=size)
         return jammed_end
 
     def _emit_pass(self, build: Builder, points: Sequence[Point]) -> None:

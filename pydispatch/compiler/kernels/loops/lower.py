@@ -139,13 +139,7 @@ def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
 
 def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
     """Emit a loop in which one workgroup computes what all workgroups of `partition` would compute of a nest."""
-
-    def emit_part(inner: Builder, group: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the part of workgroup `group`, and return no values for the loop to carry."""
-        _emit(frame, nest, partition, inner, group)
-        return []
-
-    frame.build.loop(0, partition.workgroups, [], emit_part)
+    frame.build.sequential(0, partition.workgroups, partial(_emit, frame, nest, partition))
 
 
 def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]:

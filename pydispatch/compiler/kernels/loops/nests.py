@@ -187,15 +187,10 @@ def emit_nest(
     outer_dims, inner_size = dims[:outer_rank], dims[outer_rank] if outer_rank < len(dims) else 1
     block, low, high = _block_and_range(build, group, partition, inner_size)
 
-    def emit_row(inner: Builder, row_number: Index, _: Sequence[SSAValue] = ()) -> list[SSAValue]:
-        """Emit elements `low` to `high` of one row, and return no values for a loop over rows to carry.
-
-        Rows are numbered in the row-major order of their indices, whose sizes are `outer_dims`.
-        """
+    def emit_row(inner: Builder, row_number: Index) -> None:
+        """Emit the elements `low` to `high` of row `row_number`, in the row-major order of the sizes `outer_dims`."""
         row(inner, _outer_indices(inner, row_number, outer_dims), low, high)
-        return []
 
-    # One row, or a loop over several.
     if partition.outer == 1:  # a single row needs no loop
         emit_row(build, 0)
         return
@@ -205,7 +200,7 @@ def emit_nest(
     first = build.times(block, partition.rows)
     end = build.least(build.plus(first, partition.rows), partition.outer)
     if pipeline is None:
-        build.loop(first, end, [], emit_row, index_below=partition.outer)
+        build.sequential(first, end, emit_row, index_below=partition.outer)
     else:
         rows = _RowRange(first=first, end=end, count_of_nest=partition.outer)
         _emit_pipelined(build, rows, outer_dims, lambda inner, indices: row(inner, indices, low, high), pipeline)
@@ -303,9 +298,8 @@ def emit_inner(
         build.parallel(low, high, lambda b, i: write(b, [*indices, i]), index_below=dims[0])
     else:
 
-        def emit_next(inner: Builder, index: Index, _: list[object]) -> list[object]:
+        def emit_next(inner: Builder, index: Index) -> None:
             """Emit the loops over the dimensions after the first one, at `index` of the first one."""
             emit_inner(inner, [*indices, index], dims[1:], low=0, high=dims[1], write=write)
-            return []
 
-        build.loop(0, dims[0], [], emit_next)  # type: ignore[arg-type]
+        build.sequential(0, dims[0], emit_next)

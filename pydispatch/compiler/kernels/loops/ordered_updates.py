@@ -149,7 +149,7 @@ def emit_slices_in_order(
     """
     dims = update.dims(elements)[: update.slice_index_rank]  # those that number the slices
 
-    def visit_slice(builder: Builder, slice_number: Index, _: list[SSAValue]) -> list[SSAValue]:
+    def visit_slice(builder: Builder, slice_number: Index) -> None:
         """Emit the writes of one slice, under the condition that its conflict key mod `parts` is `part`.
 
         `slice_number` is its position among all slices, in row-major order of their indices.
@@ -160,6 +160,5 @@ def emit_slices_in_order(
             key = update.conflict_key(elements, builder, slice_index)
             is_in_part = equal(builder, builder.remainder(key, parts), part)
         builder.when(is_in_part, lambda inner: write_slice(inner, slice_index))
-        return []
 
-    build.loop(0, build.product(dims), [], visit_slice)
+    build.sequential(0, build.product(dims), visit_slice)

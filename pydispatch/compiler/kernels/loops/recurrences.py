@@ -75,31 +75,32 @@ def write_rows(
         return
     assert isinstance(op, RecurrenceOp)
     # The loop carries the states of all rows, one row's after the other's.
-    initial: list[SSAValue] = []
-    for row in rows:
-        initial += _initial_state(elements, build, op, row)
-    state_count = len(initial) // len(rows)  # carried values of a row
+    initial = [value for row in rows for value in _initial_state(elements, build, op, row)]
+    steps = elements.dims(op.res[0])[op.along]
+    build.loop(0, steps, initial, partial(_step_of_rows, elements, op, buffers, rows))
 
-    def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit step `index` of each of `rows`, and return the states of all rows after the step.
 
-        `carried`, and the result, have the `state_count` values of the first row, then those of the second, and so on.
-        """
-        next_states: list[SSAValue] = []
-        computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
-        for row_index, row in enumerate(rows):
-            state = carried[row_index * state_count : (row_index + 1) * state_count]
-            indices = _element_indices(op, row, index)
-            next_state, row_elements = _next_state(elements, inner, op, indices, state)
-            next_states += next_state
-            computed.append((indices, row_elements))
-        # All stores come after the steps of all rows: a store between two steps would keep the CPU from overlapping
-        # the steps.
-        for indices, row_elements in computed:
-            _store_results(elements, inner, op, buffers, indices, row_elements)
-        return next_states
+def _step_of_rows(
+    elements: Elements, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue], rows: Sequence[Sequence[Index]],
+    build: Builder, step: Index, carried: list[SSAValue],
+) -> list[SSAValue]:  # fmt: skip
+    """Emit one step of each of `rows`, and return the states of all rows after the step.
 
-    build.loop(0, elements.dims(op.res[0])[op.along], initial, step)
+    `carried`, and the result, have the values of the first row, then those of the second, and so on.
+    """
+    state_count = len(carried) // len(rows)  # carried values of a row
+    next_states: list[SSAValue] = []
+    computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
+    for position, row in enumerate(rows):
+        state = carried[position * state_count : (position + 1) * state_count]
+        indices = _element_indices(op, row, step)
+        next_state, row_elements = _next_state(elements, build, op, indices, state)
+        next_states += next_state
+        computed.append((indices, row_elements))
+    # All stores come after the steps of all rows: a store between two steps would keep the CPU from overlapping them.
+    for indices, row_elements in computed:
+        _store_results(elements, build, op, buffers, indices, row_elements)
+    return next_states
 
 
 def _initial_state(elements: Elements, build: Builder, op: RecurrenceOp, row: Sequence[Index]) -> list[SSAValue]:
@@ -289,17 +290,16 @@ class _AdjacentRows:
     def emit(self, build: Builder) -> None:
         """Emit all steps of the rows."""
         build.parallel(self.low, self.high, self._initialize, index_below=self.limit)
-        build.loop(0, self.elements.dims(self.op.res[0])[self.op.along], [], self._step)
+        build.sequential(0, self.elements.dims(self.op.res[0])[self.op.along], self._step)
 
     def _initialize(self, build: Builder, column: Index) -> None:
         """Emit the initial carried values of one column, and their stores."""
         state = _initial_state(self.elements, build, self.op, [*self.outer, column])
         self._store_states(build, column, state)
 
-    def _step(self, build: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one step of all columns as a parallel loop. The states are in memory: the loop carries no values."""
+    def _step(self, build: Builder, time_step: Index) -> None:
+        """Emit one step of all columns as a parallel loop."""
         build.parallel(self.low, self.high, partial(self._column_step, time_step), index_below=self.limit)
-        return []
 
     def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
         """Emit one step of one column: load its carried values, compute, store results and next values."""
@@ -335,40 +335,34 @@ def _emit_rows(
         op: The operation.
         buffers: For each result that is stored, its buffer.
     """
-    dims = row_dims(elements, op)
+    dims, all_rows = row_dims(elements, op), partition.outer
     low = build.times(group, partition.rows)
-    high = build.least(build.plus(low, partition.rows), partition.outer)
-    row_count = 1  # rows whose steps one loop interleaves: as many as have their carried values in registers
-    if isinstance(op, RecurrenceOp):
-        row_count = max(1, MOST_INTERLEAVED_VALUES // max(1, len(_carried_types(op))))
-    # The end of the rows that fill whole groups of `row_count`: low + (high - low) / row_count * row_count.
-    interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
+    high = build.least(build.plus(low, partition.rows), all_rows)
+    per_loop = _rows_per_loop(op)
+    # The end of the rows that fill whole loops.
+    whole_loops = build.quotient(build.minus(high, low), per_loop)
+    interleaved_end = build.plus(low, build.times(whole_loops, per_loop))
 
-    def emit_rows(builder: Builder, first: Index, count: int) -> list[SSAValue]:
-        """Emit `count` adjacent rows from row number `first` on, and return no values for the loop over rows to carry.
-
-        Rows are numbered in the row-major order of their indices, whose sizes are `dims`.
-        """
+    def emit_adjacent_rows(count: int, builder: Builder, first: Index) -> None:
+        """Emit `count` rows from row `first` on, in the row-major order of their indices, whose sizes are `dims`."""
         rows = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for indices in rows:
             if indices and isinstance(indices[0], SSAValue):
                 # `split` has recorded that the other indices are below their sizes: they are remainders.
                 builder.assume_below(indices[0], dims[0])
         write_rows(elements, builder, op, buffers, rows)
-        return []
 
-    # A single row needs no loop.
-    if partition.outer == 1:
-        emit_rows(build, first=0, count=1)
+    emit_row = partial(emit_adjacent_rows, 1)
+    if all_rows == 1:  # a single row needs no loop
+        emit_row(build, 0)
         return
-    # Groups of `row_count` rows, then the remaining rows one by one. The loops carry no values: [].
-    all_rows = partition.outer
-    build.loop(
-        low,
-        interleaved_end,
-        [],
-        lambda b, first, _: emit_rows(b, first, count=row_count),
-        step=row_count,
-        index_below=all_rows,
-    )
-    build.loop(interleaved_end, high, [], lambda b, row, _: emit_rows(b, row, count=1), index_below=all_rows)
+    emit_interleaved = partial(emit_adjacent_rows, per_loop)
+    build.sequential(low, interleaved_end, emit_interleaved, step=per_loop, index_below=all_rows)
+    build.sequential(interleaved_end, high, emit_row, index_below=all_rows)
+
+
+def _rows_per_loop(op: OrderedOp) -> int:
+    """Return how many rows one loop interleaves: as many as have their carried values in registers."""
+    if not isinstance(op, RecurrenceOp):
+        return 1
+    return max(1, MOST_INTERLEAVED_VALUES // max(1, len(_carried_types(op))))

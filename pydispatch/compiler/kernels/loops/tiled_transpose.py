@@ -66,9 +66,9 @@ def partition_transposed(
 ) -> Partition:
     """Return the partition of a nest into workgroups of blocks, by the cost of its elements in bytes.
 
-    A block has `height` indices of the transposed dimension and `side` indices of the last one. An outer iteration of
-    the partition is a row of blocks: adjacent blocks along the last dimension. 96x64 elements that are transposed in
-    blocks of 16x16 are 6 rows of blocks; with 2048 elements per workgroup, each of 3 workgroups has two of these rows.
+    The outer iterations of the partition are rows of blocks: adjacent blocks along the last dimension. Its tiles are
+    ranges of columns, the indices of the last dimension. 96x64 elements that are transposed in blocks of 16x16 are 6
+    rows of blocks; with 2048 elements per workgroup, each of 3 workgroups has two whole rows of blocks.
 
     Args:
         build: Emits the arithmetic of dynamic sizes.
@@ -78,19 +78,20 @@ def partition_transposed(
         bytes_per_element: Estimate of the bytes that the computation of an element loads and stores.
     """
     dims, along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
-    height, side = block_shape(dims, along, transposition.squares)
-    # The budget of a workgroup, in columns of `height` elements: 2048 elements are 128 columns of 16.
-    column_budget = elements_per_workgroup(build, backend, bytes_per_element=build.times(bytes_per_element, height))
-    # The columns of a tile: whole blocks within the budget, at least one, but not more than the nest has.
-    whole_blocks = build.times(build.most(build.quotient(column_budget, side), 1), side)
-    tile = build.least(dims[-1], whole_blocks)
-    # Several rows of blocks if the budget is larger than one: 128 columns are 2 rows of 64.
-    rows_of_blocks = build.most(build.quotient(column_budget, build.most(tile, 1)), 1)
-    outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
-    outer = build.times(outer_elements, build.ceil_quotient(dims[along], height))
+    block_rows, block_columns = block_shape(dims, along, transposition.squares)
+    # The columns of one row of blocks that a workgroup could compute: 2048 elements are 128 columns of 16 rows.
+    column_bytes = build.times(bytes_per_element, block_rows)
+    column_budget = elements_per_workgroup(build, backend, bytes_per_element=column_bytes)
+    # A tile is whole blocks within this budget, at least one. A tile that is the whole row leaves budget for more rows.
+    blocks_in_budget = build.most(build.quotient(column_budget, block_columns), 1)
+    tile = build.least(dims[-1], build.times(blocks_in_budget, block_columns))
+    rows_of_workgroup = build.most(build.quotient(column_budget, build.most(tile, 1)), 1)
+    # All rows of blocks: those along the transposed dimension, at each index of the other dimensions.
+    other_indices = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
+    rows_of_blocks = build.times(other_indices, build.ceil_quotient(dims[along], block_rows))
     tiles = build.ceil_quotient(dims[-1], tile)
-    workgroups = build.times(build.ceil_quotient(outer, rows_of_blocks), tiles)
-    return Partition(outer=outer, rows=rows_of_blocks, tile=tile, tiles=tiles, workgroups=workgroups)
+    workgroups = build.times(build.ceil_quotient(rows_of_blocks, rows_of_workgroup), tiles)
+    return Partition(outer=rows_of_blocks, rows=rows_of_workgroup, tile=tile, tiles=tiles, workgroups=workgroups)
 
 
 def emit_transposed(
@@ -207,12 +208,11 @@ class _TiledTranspose:
         first_row = build.times(row_range, partition.rows)
         end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
-        def row_of_blocks(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit row of blocks `row`, in the columns `low` to `high`, and return no values for the loop to carry."""
+        def row_of_blocks(inner: Builder, row: Index) -> None:
+            """Emit row of blocks `row`, in the columns `low` to `high`."""
             self._row_of_blocks(inner, row, blocks, low, high)
-            return []
 
-        build.loop(first_row, end_row, [], row_of_blocks, index_below=partition.outer)
+        build.sequential(first_row, end_row, row_of_blocks, index_below=partition.outer)
 
     def _row_of_blocks(self, build: Builder, row: Index, blocks: Index, low: Index, high: Index) -> None:
         """Emit the blocks of a row of blocks, from column `low` to before `high`.
@@ -232,13 +232,12 @@ class _TiledTranspose:
         top = build.times(row_block, self.height)
         rows = _block_extent(build, first=top, end=dims[along], at_most=self.height, size=dims[along])
 
-        def emit_block(inner: Builder, left: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def emit_block(inner: Builder, left: Index) -> None:
             """Emit the block of this row of blocks that begins at column `left` and ends at `high` or before."""
             columns = _block_extent(inner, first=left, end=high, at_most=self.side, size=dims[-1])
             self._block(inner, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
-            return []
 
-        build.loop(low, high, [], emit_block, step=self.side, index_below=dims[-1])
+        build.sequential(low, high, emit_block, step=self.side, index_below=dims[-1])
 
     def _block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.
@@ -310,15 +309,14 @@ class _TiledTranspose:
         padding, and unroll the rows of their vector.
         """
 
-        def compute_column(builder: Builder, j: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def compute_column(builder: Builder, j: Index) -> None:
             """Emit column `j` of the block."""
             if isinstance(block.rows, int) and block.rows >= VECTOR_ROWS:
                 self._compute_vectors(builder, block, block.rows, j)
             else:
                 builder.parallel(0, block.rows, lambda p, i: self._compute(p, block, i, j))
-            return []
 
-        build.loop(0, block.columns, [], compute_column)
+        build.sequential(0, block.columns, compute_column)
 
     def _compute_vectors(self, build: Builder, block: _Block, rows: int, column: Index) -> None:
         """Emit the elements of all rows of a column of a block, in vectors of `VECTOR_ROWS` rows.
@@ -327,16 +325,12 @@ class _TiledTranspose:
         """
         last_start = rows - VECTOR_ROWS
 
-        def compute_vector(builder: Builder, i: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the vector of rows from row `i` on, or from `last_start` on if that is less.
-
-            The vector is a parallel loop over its `VECTOR_ROWS` rows. The loop over vectors carries no values: [].
-            """
+        def compute_vector(builder: Builder, i: Index) -> None:
+            """Emit a parallel loop over the rows of a vector: from row `i` on, or from `last_start` if that is less."""
             first_row = builder.least(i, last_start)
             builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first_row, lane), column))
-            return []
 
-        build.loop(0, rows, [], compute_vector, step=VECTOR_ROWS)
+        build.sequential(0, rows, compute_vector, step=VECTOR_ROWS)
 
     def _compute(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
         """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
@@ -355,23 +349,21 @@ class _TiledTranspose:
         The outer loop is over the rows; over the columns if there are few rows.
         """
 
-        def copy_row(builder: Builder, i: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def copy_row(builder: Builder, i: Index) -> None:
             """Emit the copies of the elements of row `i`."""
             builder.parallel(0, block.columns, lambda p, j: self._copy_element(p, block, i, j))
-            return []
 
-        def copy_column(builder: Builder, j: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def copy_column(builder: Builder, j: Index) -> None:
             """Emit the copies of the elements of column `j`."""
             builder.parallel(0, block.rows, lambda p, i: self._copy_element(p, block, i, j))
-            return []
 
         # LLVM unrolls an inner loop over few rows. Then the loop over the columns can be vectorized, with contiguous
         # stores to each of these rows.
         has_few_rows = isinstance(block.rows, int) and block.rows < FEWEST_ROWS
         if has_few_rows:
-            build.loop(0, block.columns, [], copy_column)
+            build.sequential(0, block.columns, copy_column)
         else:
-            build.loop(0, block.rows, [], copy_row)
+            build.sequential(0, block.rows, copy_row)
 
     def _copy_element(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
         """Emit the copy of the element at row `i` and column `j` of a block from each buffer to its result."""
@@ -391,13 +383,7 @@ class _TiledTranspose:
         A buffer is column-major: column j of the block begins at element j * height. `pyd.transpose` copies row j of
         its source to column j of its target. Row j of the source is therefore column j of the block.
         """
-        strides: list[Index] = [1]  # of each dimension of the results, which are row-major: [20, 5, 1] for 3x4x5
-        for size in reversed(self.dims[1:]):
-            strides.insert(0, build.times(strides[0], size))
-        # The offset of the block's first element in a result: the sum of its indices times their strides.
-        offset: Index = 0
-        for index, stride in zip(self._joined_indices(build, block, row=0, column=0), strides, strict=True):
-            offset = build.plus(offset, build.times(index, stride))
+        offset, row_stride = self._offset_and_row_stride(build, block)
         assert isinstance(block.rows, int) and isinstance(block.columns, int)
         # Whole squares are read, and their padding is not stored. For a block of 12 rows and 16 columns and squares of
         # 16 x 16, the source has 16 rows of 16 elements. Of each row, 12 elements are stored: `stored` is (16, 12).
@@ -406,9 +392,19 @@ class _TiledTranspose:
         for target, buffer in zip(self.targets, self.buffers, strict=True):
             source = StridedBlock(buffer, offset=0, stride=self.height)  # its rows are columns of the block
             # Adjacent rows of the block are adjacent indices of dimension `along` of a result.
-            destination = StridedBlock(target, offset=offset, stride=strides[self.along])
+            destination = StridedBlock(target, offset=offset, stride=row_stride)
             # `rows`, `columns` and `stored` are those of the source.
             transpose_block(build, source=source, target=destination, rows=self.side, columns=read_rows, stored=stored)
+
+    def _offset_and_row_stride(self, build: Builder, block: _Block) -> tuple[Index, Index]:
+        """Return the offset of a block's first element in a result, and the distance of adjacent rows, in elements."""
+        strides: list[Index] = [1]  # of each dimension of the results, which are row-major: [20, 5, 1] for 3x4x5
+        for size in reversed(self.dims[1:]):
+            strides.insert(0, build.times(strides[0], size))
+        offset: Index = 0
+        for index, stride in zip(self._joined_indices(build, block, row=0, column=0), strides, strict=True):
+            offset = build.plus(offset, build.times(index, stride))
+        return offset, strides[self.along]
 
 
 def _block_extent(build: Builder, *, first: Index, end: Index, at_most: int, size: Index) -> Index:

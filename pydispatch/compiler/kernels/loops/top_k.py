@@ -54,11 +54,10 @@ def write_top_k(
     _Scan(elements, op, heap, row).run(build)
     heap.sort(build)
 
-    def store_element(builder: Builder, position: Index, _: list[SSAValue]) -> list[SSAValue]:
+    def store_element(builder: Builder, position: Index) -> None:
         """Emit the stores of the element at a position of the sorted heap in column `position` of this row of results.
 
-        The element consists of one value for each result: those of the operands, and its column in their row. `row`
-        and `buffers` are arguments of `write_top_k`. The loop carries no values: [] is returned.
+        The element consists of one value for each result: those of the operands, and its column in their row.
         """
         for value, result in zip(heap.load(builder, position), op.res, strict=True):
             if result not in buffers:  # the kernel does not return it
@@ -67,9 +66,8 @@ def write_top_k(
             is_column = value.type != type_  # an `index` in the heap, another integer type in the result
             stored = builder.add(arith.IndexCastOp(value, type_)) if is_column else value
             elements.store(builder, stored, buffers[result], [*row, position])
-        return []
 
-    build.loop(0, op.count, [], store_element)
+    build.sequential(0, op.count, store_element)
 
 
 class _Scan:
@@ -92,12 +90,11 @@ class _Scan:
         """Emit the pass: the leading elements fill the heap, then every element that precedes the root replaces it."""
         count = self.op.count
 
-        def fill(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def fill(builder: Builder, column: Index) -> None:
             """Copy the element at a column to the heap."""
             self.heap.store(builder, column, self._read(builder, column))
-            return []
 
-        build.loop(0, count, [], fill)
+        build.sequential(0, count, fill)
         self.heap.order(build)
         self._visit_blocks(build, count, self.size, WIDTHS)
 
@@ -110,7 +107,7 @@ class _Scan:
         values = [self.elements.at(build, x, [*self.row, in_row]) for x in self.op.inputs]
         return [*values, build.value(column)]
 
-    def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+    def _visit(self, build: Builder, column: Index) -> None:
         """Emit the visit of one column: its element replaces the root of the heap if it comes before the root.
 
         The columns of both need no comparison: columns are visited in ascending order, so that an element that is equal
@@ -119,7 +116,6 @@ class _Scan:
         element = self._read(build, column)
         enters = self.heap.compare(build, element, self.heap.load(build, 0))
         build.when(enters, lambda inner: self.heap.sift_down(inner, element, start=0, size=self.op.count))
-        return []
 
     def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
         """Emit the visits of the columns `low` to `high`, but skip blocks in which no element enters the heap.
@@ -135,23 +131,22 @@ class _Scan:
             widths: Elements of a block, then of the smaller blocks within it, and so on; empty to visit all columns.
         """
         if not widths:
-            build.loop(low, high, [], self._visit, index_below=self.size)
+            build.sequential(low, high, self._visit, index_below=self.size)
             return
         width = widths[0]
 
-        def visit_block(inner: Builder, start: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def visit_block(inner: Builder, start: Index) -> None:
             """Emit the visits of the block of `width` columns from `start` on, if one of its elements enters the heap.
 
-            The block is divided into blocks of the next smaller width. The loop carries no values: [] is returned.
+            The block is divided into blocks of the next smaller width.
             """
             has_entering = self._has_entering(inner, start, width)
             inner.when(has_entering, lambda b: self._visit_blocks(b, start, b.plus(start, width), widths[1:]))
-            return []
 
         # The columns in whole blocks, then the remaining ones one by one.
         end_of_blocks = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
-        build.loop(low, end_of_blocks, [], visit_block, step=width, index_below=self.size)
-        build.loop(end_of_blocks, high, [], self._visit, index_below=self.size)
+        build.sequential(low, end_of_blocks, visit_block, step=width, index_below=self.size)
+        build.sequential(end_of_blocks, high, self._visit, index_below=self.size)
 
     def _has_entering(self, build: Builder, start: Index, width: int) -> SSAValue:
         """Emit whether any element in the columns `start` to `start + width` comes before the root of the heap."""
@@ -280,16 +275,15 @@ class _Heap:
         """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""
         parent_count = self.op.count // 2  # the children of position i are at 2 * i + 1 and 2 * i + 2
 
-        def order_subtree(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def order_subtree(inner: Builder, index: Index) -> None:
             """Emit the code that makes a heap of the subtree below parent number `parent_count - 1 - index`.
 
             The subtrees below its children are heaps already: parents are visited from the last one up to the root, 0.
             """
             parent = inner.minus(parent_count - 1, index)
             self.sift_down(inner, self.load(inner, parent), start=parent, size=self.op.count)
-            return []
 
-        build.loop(0, parent_count, [], order_subtree)
+        build.sequential(0, parent_count, order_subtree)
 
     def sort(self, build: Builder) -> None:
         """Emit the sort of the heap: repeatedly exchange its root with the element at its last position.
@@ -298,7 +292,7 @@ class _Heap:
         position, and the heap then ends one position earlier.
         """
 
-        def exchange(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+        def exchange(inner: Builder, index: Index) -> None:
             """Emit exchange number `index`: of the root with the last element of a heap of `op.count - index` elements.
 
             The former root is then behind the end of the heap, which becomes shorter by one element.
@@ -308,9 +302,8 @@ class _Heap:
             self.store(inner, last, self.load(inner, 0))
             # The element does not stay at the root: it sinks to a position where it precedes no child.
             self.sift_down(inner, element, start=0, size=last)
-            return []
 
-        build.loop(0, self.op.count - 1, [], exchange)
+        build.sequential(0, self.op.count - 1, exchange)
 
 
 def _truth(build: Builder, value: int) -> SSAValue:

@@ -189,6 +189,23 @@ class Builder(IndexBuilder):
         self.add(op)
         return list(op.results)
 
+    def sequential(
+        self,
+        low: Index,
+        high: Index,
+        body: Callable[[Builder, Index], None],
+        step: int = 1,
+        index_below: Index | None = None,
+    ) -> None:
+        """Emit an `scf.for` that carries no values. The arguments are those of `parallel`."""
+
+        def iterate(inner: Builder, index: Index, _carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit an iteration, and return no values for the next one."""
+            body(inner, index)
+            return []
+
+        self.loop(low, high, [], iterate, step, index_below)
+
     def parallel(
         self,
         low: Index,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr
@@ -323,14 +324,9 @@ def _emit_register_blocks(
     tiles = choose_tiles(level, TileRequest(element_bytes, m=rows, n=columns, k=None, pads_columns=False))
     blocks = _RegisterBlocks(lhs=lhs, rhs=rhs, c=c, rows=rows, steps=steps, height=tiles.mr)
 
-    def emit_whole_panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the register blocks of a panel of full width, and return no values for the loop to carry."""
-        blocks.emit_panel(inner, column, tiles.nr)
-        return []
-
     remaining_columns = columns % tiles.nr
     end_of_whole_panels = columns - remaining_columns
-    build.loop(0, end_of_whole_panels, [], emit_whole_panel, step=tiles.nr)
+    build.sequential(0, end_of_whole_panels, partial(blocks.emit_panel, width=tiles.nr), step=tiles.nr)
     if remaining_columns:
         blocks.emit_panel(build, end_of_whole_panels, remaining_columns)
 
@@ -359,12 +355,8 @@ class _RegisterBlocks:
         remaining_rows = self.rows % self.height
         end_of_whole_blocks = self.rows - remaining_rows
 
-        def emit_whole_block(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the register block that begins at `row`, and return no values for the loop to carry."""
-            self._emit_block(inner, row, column, self.height, width)
-            return []
-
-        build.loop(0, end_of_whole_blocks, [], emit_whole_block, step=self.height)
+        emit_whole_block = partial(self._emit_block, column=column, height=self.height, width=width)
+        build.sequential(0, end_of_whole_blocks, emit_whole_block, step=self.height)
         if remaining_rows:
             self._emit_block(build, end_of_whole_blocks, column, remaining_rows, width)
 

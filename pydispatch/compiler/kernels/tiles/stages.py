@@ -350,13 +350,12 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
     target = view_as(asynchronous, read.tiles, run_offset, sizes=[1, run], strides=[run, 1])
     asynchronous.add(CopyAsyncOp(operands=[source, target]))
 
-    def copy_element(inner: Builder, element: Index, _: list[SSAValue]) -> list[SSAValue]:
+    def copy_element(inner: Builder, element: Index) -> None:
         """Emit the copy of element number `element` of the run; it is 0 if it is outside of the view."""
         value = part.element(inner, row, inner.plus(column, element))
         inner.add(memref.StoreOp.get(value, read.tiles, [inner.value(inner.plus(run_offset, element))]))
-        return []
 
-    by_elements.loop(0, run, [], copy_element)
+    by_elements.sequential(0, run, copy_element)
     emit_if(build, _can_copy_asynchronously(build, part, row, column, run), asynchronous, by_elements)
 
 

@@ -78,7 +78,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCo
     partitions = [partition_nest(frame, plan, elements, build) for plan in plans]
     if not _is_grid_computable(frame, plans):  # one workgroup then loops over the work of all
         for plan, partition in zip(plans, partitions, strict=True):
-            build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
+            build.sequential(0, partition.workgroups, partial(_emit, frame, plan, partition))
         one_workgroup = None
         return finish(frame, grid=one_workgroup, plans=plans)
     # Else the grid has as many workgroups as the nest with the most parts.
@@ -199,14 +199,6 @@ def _is_grid_computable(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
     except CompileError:
         return False
     return True
-
-
-def _emit_step(
-    frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, carried: list[SSAValue]
-) -> list[SSAValue]:
-    """Emit the code of workgroup `group` in a loop over all workgroups, and return no values for the loop to carry."""
-    _emit(frame, plan, partition, build, group)
-    return []
 
 
 def _emit_in_branch(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
