@@ -74,20 +74,24 @@ def memory_operand(
     if not isinstance(operand, Address):
         builder.fail(instruction, "has no [address] where one is expected")
     space = space_of(instruction)
-    # Get the slot of the base address, and the offset that is added to it at each access.
-    if isinstance(operand.base, Register):
-        width = builder.register_size(operand.base) or ADDRESS_BYTES
-        base, offset = builder.source(instruction, operand.base, f"u{8 * width}"), operand.offset
-    elif operand.base is None:
-        base, offset = builder.constant(np.uint64(operand.offset & ALL_ADDRESS_BITS)), 0
-    else:  # a variable: its address is a constant, or known only at launch, as that of a local variable
-        base, offset = builder.source(instruction, operand.base, "u64"), operand.offset
+    base, offset = _base_and_offset(builder, instruction, operand)
     # A strong access, in the terms of PTX's memory model, is no data race with another strong one.
     strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in instruction.modifiers)
     resolver = AddressResolver(instruction, space, size, write, strong, atomic)
     if space in ("shared", "local"):
         return _window_operand(base, offset, resolver)
     return _global_operand(base, offset, resolver)
+
+
+def _base_and_offset(builder: FunctionBuilder, instruction: Instruction, address: Address) -> tuple[int, int]:
+    """Return the slot of the base of an `[address]`, and the bytes that each access adds to it."""
+    if isinstance(address.base, Register):
+        width = builder.register_size(address.base) or ADDRESS_BYTES
+        return builder.source(instruction, address.base, f"u{8 * width}"), address.offset
+    if address.base is None:
+        return builder.constant(np.uint64(address.offset & ALL_ADDRESS_BITS)), 0
+    # A variable: its address is a constant, or known only at launch, as that of a local variable.
+    return builder.source(instruction, address.base, "u64"), address.offset
 
 
 def plus_offset(base: Any, offset: Any) -> Any:
@@ -247,8 +251,8 @@ class AddressResolver:
     def resolve(self, frame: Frame, addresses: Any) -> list[MemoryAccess]:
         """Return the accesses of a frame's threads, or report a fault.
 
-        There is one for shared memory, one for local memory (windows of generic addresses, which name the memory of the
-        accessing block or thread), and one for each allocation of global memory.
+        There is one for shared memory, one for local memory, and one for each allocation of global memory. Shared and
+        local memory are windows of the generic addresses: ranges that name the memory of the accessing block or thread.
 
         addresses: global or generic addresses, uint64 [n].
         """
@@ -256,7 +260,7 @@ class AddressResolver:
         accesses = self._resolve_windows(frame, addresses) if self.space == "generic" else []
         resolved = np.zeros(frame.n, bool)
         for access in accesses:
-            access.assign_threads(resolved, values=True)
+            access.assign_threads(resolved, values=True)  # marks the threads of the access
         while not resolved.all():  # each call marks the threads of one allocation in `resolved`, or reports a fault
             accesses.append(self._resolve_allocation(frame, addresses, resolved))
         return accesses
@@ -279,13 +283,12 @@ class AddressResolver:
             in_window = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
             if not in_window.any():
                 continue
-            positions = None if in_window.all() else np.flatnonzero(in_window)
             offsets = (addresses - np.uint64(base)).astype(np.int64)
-            own_offsets = offsets if positions is None else offsets[positions]
             is_shared = base == SHARED
-            accesses.append(self.resolve_window(frame, positions=positions, offsets=own_offsets, shared=is_shared))
-            if positions is None:  # the addresses of all threads are in this window
-                break
+            if in_window.all():
+                return [self.resolve_window(frame, positions=None, offsets=offsets, shared=is_shared)]
+            positions = np.flatnonzero(in_window)
+            accesses.append(self.resolve_window(frame, positions, offsets[positions], is_shared))
         return accesses
 
     def _resolve_allocation(self, frame: Frame, addresses: Any, resolved: Any) -> MemoryAccess:
@@ -301,33 +304,35 @@ class AddressResolver:
             resolved: Mask of the threads that earlier calls, or the windows, have resolved, bool [n]. The threads of
                 the result are added to it.
         """
-        # Find the allocation, and the threads whose addresses are in it.
         first = int(np.argmin(resolved))
-        address = int(addresses[first])
-        memory = frame.batch.memory
-        is_parameter = PARAM <= address < PARAM + WINDOW  # of the kernel: they are no part of global memory
-        allocation = frame.batch.launch.params if is_parameter else memory.find(address)
-        if allocation is None:
-            self._fault(frame, first, address, memory.describe_near(address))
+        allocation = self._allocation_at(frame, first, int(addresses[first]))
         is_inside = (addresses >= np.uint64(allocation.start)) & (addresses < np.uint64(allocation.end)) & ~resolved
-        # Check that the accesses of these threads end in it, and may write to it.
         # Atomic operations on the last bytes reach the padding to a whole word, as on any GPU.
         end = allocation.start + allocation.data.size if self.atomic else allocation.end
-        # The first thread may be outside: after the kernel's parameters, or in an allocation without bytes.
-        if not is_inside[first] or address + self.size > end:
-            self._fault(frame, first, address, f"; it leaves the {allocation}")
         is_leaving = is_inside & (addresses + np.uint64(self.size) > np.uint64(end))
+        # The first thread may be outside: after the kernel's parameters, or in an allocation without bytes.
+        is_leaving[first] |= not is_inside[first]
         if is_leaving.any():
             position = int(np.argmax(is_leaving))
             self._fault(frame, position, int(addresses[position]), f"; it leaves the {allocation}")
         if self.write and not allocation.writable:
-            self._fault(frame, first, address, f"; it can only be read: {allocation}")
+            self._fault(frame, first, int(addresses[first]), f"; it can only be read: {allocation}")
         resolved |= is_inside
         positions = None if is_inside.all() else np.flatnonzero(is_inside)
         offsets = (addresses - np.uint64(allocation.start)).view(np.int64)
         access = MemoryAccess(positions, allocation, offsets if positions is None else offsets[positions])
         self.record(frame, access)
         return access
+
+    def _allocation_at(self, frame: Frame, position: int, address: int) -> Allocation:
+        """Return the allocation with the address of the thread at a position, or report a fault if there is none."""
+        if PARAM <= address < PARAM + WINDOW:  # the kernel's parameters are no part of global memory
+            return frame.batch.launch.params
+        memory = frame.batch.memory
+        allocation = memory.find(address)
+        if allocation is None:
+            self._fault(frame, position, address, memory.describe_near(address))
+        return allocation
 
     def _check_alignment(self, frame: Frame, positions: Any, addresses: Any) -> None:
         """Report a fault if an address is not a multiple of the access size.

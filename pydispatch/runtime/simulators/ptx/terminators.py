@@ -244,10 +244,13 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     barrier = operands[0]
     if isinstance(barrier, Immediate) and not 0 <= barrier.value <= 15:
         builder.fail(instruction, f"names barrier {barrier.value}; 15 is the last")
-    slot = builder.source(instruction, barrier, "u32")
-    count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
     barrier_operands = _BarrierOperands(
-        instruction, kinds != ["arrive"], isinstance(barrier, Immediate), slot, count, reduction
+        instruction,
+        waits=kinds != ["arrive"],
+        is_constant=isinstance(barrier, Immediate),
+        barrier=builder.source(instruction, barrier, "u32"),
+        thread_count=builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None,
+        reduction=reduction,
     )
     return lambda label, after: _barrier_end(barrier_operands, after)
 
@@ -278,26 +281,19 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
         after: Number of the block of code that follows the barrier.
     """
     instruction, waits, is_constant, barrier, count, reduction = operands
-    # The number of the barrier is the same for all threads, and it waits for all living threads without a result.
+    # The barrier is the same one for all threads, and it waits for all living threads without a result.
     is_plain = is_constant and count is None and reduction is None
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Let the threads of a group arrive; return the group's next block of code, or -1 if its threads wait.
 
-        - All living threads of the batch arrive together: they go on at once, unless the instruction states a thread
-          count or a reduction, or the barrier's number is in a register, which may differ between threads (`is_plain`
-          is False).
+        - If all living threads of the batch arrive together at a plain barrier (`is_plain`), they go on at once.
         - bar.arrive: the threads are counted, and go on.
         - Else the group ends, and its threads wait in `batch.barriers`. When as many threads have arrived as the
           barrier needs, `Barriers.release` makes new groups of them, at block `after`.
 
         `barrier` and `count` are the slots, indices in `regs`, of the barrier's number and of the thread count (None:
         all).
-
-        Args:
-            batch: The thread blocks that run together.
-            group: Threads that are at the barrier instruction together.
-            frame: Their registers.
         """
         barriers = batch.barriers
         # No thread has arrived at any barrier, and the group has all living threads: the barrier opens at once. It
@@ -305,28 +301,32 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
         if is_plain and barriers.is_unused and group.size == batch.living:
             batch.epochs += 1
             return after
-        regs = frame.regs
-        barrier_numbers, needed = regs[barrier], None if count is None else regs[count]
+        barrier_numbers, needed = frame.regs[barrier], None if count is None else frame.regs[count]
         if not waits:
             barriers.arrive(frame, instruction, barrier_numbers, needed, wait=None)
             return after
         group.release_frame()
-        # `arrive` sets the thread blocks and barriers of the waiting threads.
-        wait = Waiting(
-            group.activation,
-            after,
-            group.positions(),
-            thread_blocks=None,
-            barrier_numbers=None,
-            instruction=instruction,
-        )
-        if reduction is not None:
-            values = np.broadcast_to(regs[reduction.predicate], frame.n).copy()
-            wait.reduction = Reduction(reduction.operation, values, store=frame.code.store_of[reduction.result])
-        barriers.arrive(frame, instruction, barrier_numbers, needed, wait)
+        barriers.arrive(frame, instruction, barrier_numbers, needed, _waiting(operands, group, frame, after))
         return -1
 
     return end
+
+
+def _waiting(operands: _BarrierOperands, group: ThreadGroup, frame: Frame, after: int) -> Waiting:
+    """Return the threads of a group, with registers in `frame`, as waiting to go on at the block of code `after`."""
+    wait = Waiting(
+        group.activation,
+        after,
+        group.positions(),
+        thread_blocks=None,  # these are set as the threads arrive
+        barrier_numbers=None,
+        instruction=operands.instruction,
+    )
+    reduction = operands.reduction
+    if reduction is not None:
+        values = np.broadcast_to(frame.regs[reduction.predicate], frame.n).copy()
+        wait.reduction = Reduction(reduction.operation, values, store=frame.code.store_of[reduction.result])
+    return wait
 
 
 _BARRIER_OPERAND_COUNTS = {"sync": (1, 2), "arrive": (2, 2), "red": (3, 4)}

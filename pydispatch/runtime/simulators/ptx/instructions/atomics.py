@@ -114,32 +114,38 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     Threads update an element one after the other, in the order of their numbers. atom also returns the old value, which
     red does not.
     """
-    operation, type_, vector_length = _modifiers(builder, instruction)
-    dtype = dtype_of(type_)
-    if operation in ("exch", "cas"):  # these move and compare bits
-        dtype = UNSIGNED[dtype.itemsize]
-    # f16 and bf16 numbers are added by a function of their bits: no ufunc does that.
-    ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
-    atomic_operation = AtomicOperation(dtype, _update(builder, instruction, operation, type_), ufunc)
-    # Assign the operands: the result of atom, the address, one value or two, and a cache policy, which has no effect.
+    name, type_, vector_length = _modifiers(builder, instruction)
+    operation = _operation(builder, instruction, name, type_)
+    # The operands: the result of atom, the address, one value or two, and a cache policy, which has no effect.
     operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
     if vector_length > 0:
         if not isinstance(operands[0], Vector) or len(operands[0].items) != vector_length:
             builder.fail(instruction, f"has no {{…}} of {vector_length} values")
-        return _vector(builder, instruction, result, address, operands[0], atomic_operation)
-    value_count = 2 if operation == "cas" else 1  # compare and swap: the value to compare with, and the new one
+        return _vector(builder, instruction, result, address, operands[0], operation)
+    value_count = 2 if name == "cas" else 1  # compare and swap: the value to compare with, and the new one
     values = operands[:value_count]
     if len(values) < value_count:
         builder.fail(instruction, "has too few operands")
+    dtype, ufunc = operation.dtype, operation.associative_ufunc
     sources = [builder.source(instruction, value, dtype) for value in values]
     # `result` is None for red, and for an atom whose result is not used, `_`.
     target = builder.target(instruction, result, dtype) if result is not None else -1
     resolve = memory_operand(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
     if result is None and ufunc is not None:
         return _in_any_order(resolve, dtype, ufunc, sources[0])  # operations with a ufunc have one operand
-    return _in_thread_order(resolve, atomic_operation, sources, target)
+    return _in_thread_order(resolve, operation, sources, target)
+
+
+def _operation(builder: FunctionBuilder, instruction: Instruction, name: str, type_: str) -> AtomicOperation:
+    """Return the operation with a name, such as "cas", on elements of a PTX type."""
+    dtype = dtype_of(type_)
+    if name in ("exch", "cas"):  # these move and compare bits
+        dtype = UNSIGNED[dtype.itemsize]
+    # f16 and bf16 numbers are added by a function of their bits: no ufunc does that.
+    ufunc = _UFUNCS.get(name) if not type_.startswith(("f16", "bf16")) else None
+    return AtomicOperation(dtype, _update(builder, instruction, name, type_), ufunc)
 
 
 def _modifiers(builder: FunctionBuilder, instruction: Instruction) -> tuple[str, str, int]:
@@ -240,9 +246,11 @@ def _vector(
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def update_vectors(regs: list[Any]) -> None:
-        """Update consecutive elements of each thread, one for each register of `sources`, in the order of threads.
+        """Update consecutive elements of each thread, one for each slot of `sources`, in the order of threads.
 
-        The old value of element k is stored in the slot targets[k], unless `targets` is empty.
+        `resolve` returns an access for each allocation, with its threads and their byte offsets, which are shifted by
+        `log2_size` to indices of elements. The old value of element k is stored in the slot targets[k], unless
+        `targets` is empty.
         """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
@@ -250,7 +258,7 @@ def _vector(
             # Element k of all threads, before element k + 1 of any.
             for k, source in enumerate(sources):
                 own_values = access.select_threads(np.broadcast_to(regs[source], n))
-                old = in_order(elements, first_index + k, [own_values], operation)
+                old = in_order(elements, first_index + k, operands=[own_values], operation=operation)
                 if targets:
                     access.assign_threads(regs[targets[k]], old)
 
@@ -282,26 +290,26 @@ def in_order(elements: Any, index: Any, operands: list[Any], operation: AtomicOp
         operation: The operation; its ufunc, if it has one, is faster where many threads update an element.
     """
     _, update, associative_ufunc = operation
-    order = np.argsort(index, kind="stable")  # threads, grouped by element
-    sorted_index = index[order]
+    old = np.empty(index.size, elements.dtype)
+    threads_by_element = np.argsort(index, kind="stable")
+    sorted_index = index[threads_by_element]
     is_first_of_element = np.concatenate(([True], sorted_index[1:] != sorted_index[:-1]))
     starts = np.flatnonzero(is_first_of_element)
     counts = np.diff(np.append(starts, sorted_index.size))  # of threads per element
-    old = np.empty(index.size, elements.dtype)
     most_updates = int(counts.max())
     if associative_ufunc is not None and most_updates > 1 and starts.size < most_updates:
         # Few elements, each with many threads: a loop over the elements has fewer steps.
         for start, count in zip(starts, counts, strict=True):
-            threads = order[start : start + count]
+            threads = threads_by_element[start : start + count]
             element = sorted_index[start]
             old[threads], elements[element] = _running_totals(
                 associative_ufunc, elements[element], operands[0][threads]
             )
         return old
     for rank in range(most_updates):  # the threads that are number `rank` of those that update their element
-        threads_of_rank = order[starts[counts > rank] + rank]
-        index_of_rank = index[threads_of_rank]
-        current = elements[index_of_rank]
-        old[threads_of_rank] = current
-        elements[index_of_rank] = update(current, [v[threads_of_rank] for v in operands])
+        threads = threads_by_element[starts[counts > rank] + rank]
+        own_index = index[threads]
+        current = elements[own_index]
+        old[threads] = current
+        elements[own_index] = update(current, [values[threads] for values in operands])
     return old

@@ -205,6 +205,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     sources = [builder.source(instruction, register, dtype) for register in registers]
     if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
         return _copy(sources, _parameter_targets(builder, instruction, target, dtype, len(sources)))
+    # Fails if the target is no Address.
     resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)
     log2_size = dtype.itemsize.bit_length() - 1
 
