@@ -168,12 +168,8 @@ class Loaded:
             if variable.space not in ("global", "const") or variable.name in self._variables:
                 continue  # a variable may be declared more than once
             if variable.linkage == "extern":
-                if not any(v.name == variable.name and v.linkage != "extern" for v in self.module.variables):
-                    raise ArtifactError(
-                        f"{self.module.name}:{variable.line}: the variable '{variable.name}' is defined nowhere"
-                    )
+                self._require_definition(variable)
                 continue
-            kind = "const" if variable.space == "const" else "global"
             # An array without a size, `.global .u32 a[] = {1, 2}`, has that of its values.
             size = max(variable.size, len(variable.values) * SIZES[variable.type])
             if (total_bytes := total_bytes + size) > MAX_VARIABLE_BYTES:
@@ -181,9 +177,16 @@ class Loaded:
                     f"{self.module.name}:{variable.line}: with '{variable.name}' the variables of the module have "
                     f"{total_bytes} bytes, at most {MAX_VARIABLE_BYTES} are there; pass large arrays as arguments"
                 )
-            address = self.memory.allocate(size, kind, variable.name)
+            address = self.memory.allocate(size, variable.space, variable.name)
             self._variables[variable.name] = (address, size)
             self._symbols[variable.name] = address
+
+    def _require_definition(self, variable: Variable) -> None:
+        """Raise ArtifactError unless the module defines a variable that it declares extern."""
+        if not any(v.name == variable.name and v.linkage != "extern" for v in self.module.variables):
+            raise ArtifactError(
+                f"{self.module.name}:{variable.line}: the variable '{variable.name}' is defined nowhere"
+            )
 
     def _initialise(self) -> None:
         """Write the initial values of variables into their memory; a value may be the address of another variable."""
@@ -208,29 +211,32 @@ class Loaded:
             ArtifactError: The symbol has no address, or a float is too large for the type.
         """
         size = SIZES[variable.type]
-        mask = (1 << 8 * size) - 1
         if isinstance(value, PtxSymbol):
-            address = self._symbols.get(value.name)
-            if not isinstance(address, int):
-                raise ArtifactError(
-                    f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{value.name}', "
-                    "which is not declared"
-                )
-            # A shift selects one byte of the address, `0xff00(x)`; `mask` then drops the bytes above it.
-            shifted = (address + value.offset) >> (value.shift or 0)
-            return (shifted & mask).to_bytes(size, "little")
-        formats = {"f32": "<f", "f64": "<d", "f16": "<e"}
-        if variable.type == "f16" and isinstance(value, int):  # an f16 is initialized by its bits
-            return (value & 0xFFFF).to_bytes(2, "little")
-        if variable.type in formats or isinstance(value, float):
-            try:
-                # A float in a variable of bits, such as .b32 or .b64, is stored as the float of that size.
-                return struct.pack(formats.get(variable.type, "<f" if size == 4 else "<d"), value)
-            except OverflowError:
-                raise ArtifactError(
-                    f"{self.module.name}:{variable.line}: '{variable.name}' of {variable.type} cannot hold {value:g}"
-                ) from None
-        return (value & mask).to_bytes(size, "little")
+            value = self._address(variable, value)
+        elif isinstance(value, float) or variable.type in ("f32", "f64"):
+            return self._float_bytes(variable, value)
+        # Also the bits of an f16. Higher bytes are dropped: of `0xff00(x)`, all but one byte of the address.
+        return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+    def _address(self, variable: Variable, symbol: PtxSymbol) -> int:
+        """Return the address that a symbol in the initial values of a variable stands for, shifted by `symbol.shift`."""
+        address = self._symbols.get(symbol.name)
+        if not isinstance(address, int):
+            raise ArtifactError(
+                f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{symbol.name}', "
+                "which is not declared"
+            )
+        return (address + symbol.offset) >> (symbol.shift or 0)
+
+    def _float_bytes(self, variable: Variable, value: float) -> bytes:
+        """Return the bytes of a float; a variable of bits, such as .b32 or .b64, holds the float of its size."""
+        default_format = "<f" if SIZES[variable.type] == 4 else "<d"
+        try:
+            return struct.pack({"f32": "<f", "f64": "<d", "f16": "<e"}.get(variable.type, default_format), value)
+        except OverflowError:
+            raise ArtifactError(
+                f"{self.module.name}:{variable.line}: '{variable.name}' of {variable.type} cannot hold {value:g}"
+            ) from None
 
     # -- Functions -----------------------------------------------------------------------------------------------
 
@@ -242,11 +248,12 @@ class Loaded:
         """
         symbols_here = symbols_of(function.variables)  # local variable → its `Special`
         # The function's local memory ends with the last of its local variables.
-        local_bytes = 0
-        for variable in function.variables:
-            symbol = symbols_here.get(variable.name)
-            if variable.space == "local" and isinstance(symbol, Special):
-                local_bytes = max(local_bytes, symbol.offset + variable.size)
+        ends = [
+            symbol.offset + variable.size
+            for variable in function.variables
+            if variable.space == "local" and isinstance(symbol := symbols_here.get(variable.name), Special)
+        ]
+        local_bytes = max(ends, default=0)
         if function.is_entry:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
                 # The address of a kernel parameter: an offset in the parameter memory of the launch.
@@ -305,26 +312,29 @@ class _SharedLayout:
         """
         self.offsets: dict[str, int] = {}
         self.users: dict[str, list[str]] = {}
-        # Find the names that each kernel mentions, itself or through the functions that it may call.
         names_of = {f.name: _names(f) for f in module.functions if f.body is not None}
         names_of_kernel = {f.name: self._reached(f.name, names_of, module) for f in module.entries}
         self.ends = dict.fromkeys(names_of_kernel, 0)
-        # Collect the variables. One of dynamic size, `.extern .shared .b8 s[]`, has the size 0, and is laid out last.
         function_variables = [v for f in module.functions for v in f.variables]
         shared = [v for v in (*module.variables, *function_variables) if v.space == "shared"]
+        # A variable of dynamic size, `.extern .shared .b8 s[]`, has the size 0, and is laid out last.
         sized = [v for v in shared if v.size]
         defined = {v.name for v in sized if v.linkage != "extern"}
-        # Assign the offsets. A name gets one: that of its definition, if the module has a definition and a declaration.
         for variable in (*sized, *(v for v in shared if not v.size)):
+            # A name gets one offset: that of its definition, if the module has a definition and a declaration.
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
                 continue
             users = [kernel for kernel, names in names_of_kernel.items() if variable.name in names]
-            users = users or list(names_of_kernel)  # if no kernel names it, it must not overlap with any other one
-            alignment = max(variable.align, 1 if variable.size else DYNAMIC_ALIGNMENT)
-            start = aligned(max((self.ends[kernel] for kernel in users), default=0), alignment)
-            self.offsets[variable.name], self.users[variable.name] = start, users
-            for kernel in users:
-                self.ends[kernel] = start + variable.size
+            # If no kernel names it, it must not overlap with any other one.
+            self._append(variable, users or list(names_of_kernel))
+
+    def _append(self, variable: Variable, users: list[str]) -> None:
+        """Append a variable to the shared memory of the kernels that use it."""
+        alignment = max(variable.align, 1 if variable.size else DYNAMIC_ALIGNMENT)
+        start = aligned(max((self.ends[kernel] for kernel in users), default=0), alignment)
+        self.offsets[variable.name], self.users[variable.name] = start, users
+        for kernel in users:
+            self.ends[kernel] = start + variable.size
 
     def _reached(self, kernel: str, names_of: dict[str, set[str]], module: PtxModule) -> set[str]:
         """Return the names of variables and functions that a kernel, or a function that it may call, mentions.

@@ -6,12 +6,13 @@ builder records which slots the closure accesses.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx.module import Instruction, Not, Param, PtxFunction, PtxLabel, PtxSymbol, Register, Variable
+from pydispatch.formats.ptx.module import Instruction, Not, PtxFunction, PtxLabel, PtxSymbol, Register, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, RegisterView, Special, Step, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode, LaneSync, RegisterPool, SlotAccess
@@ -49,16 +50,7 @@ class Translator:
             ArtifactError: An instruction, or one of its operands, is not supported. The message names line and
                 instruction.
         """
-        builder = self._builder
-        # Declare parameters, results and the variables for arguments of calls. A kernel has no results, and its
-        # parameters are in the memory of the launch: the builder has their addresses among its symbols.
-        for param in (*self._function.params, *self._function.returns):
-            if not self._function.is_entry:
-                self._declare(param)
-        for variable in self._function.variables:
-            if variable.space == "param":
-                builder.declare(variable.name, np.dtype("u1"), variable.size)  # as bytes
-        # Translate the instructions. The closures that end blocks are built last, when all labels are known.
+        self._declare_params()
         for item in self._function.body or ():
             if isinstance(item, PtxLabel):
                 self._open_block()
@@ -69,16 +61,23 @@ class Translator:
                 except (KeyError, IndexError, TypeError):  # tables lack the type, or operands are missing
                     self._builder.fail(item)
         self._append_return()
-        for block, build_end in self._pending_ends:
+        for block, build_end in self._pending_ends:  # all labels are known now
             block.end = build_end(self._label, block.index + 1)
         return self._finish(local_size)
 
-    def _declare(self, param: Param) -> None:
-        """Declare the register or the `.param` variable of a parameter or result."""
-        if param.space == "reg":
-            self._builder.declare(param.name, dtype_of(param.type))
-        else:
-            self._builder.declare(param.name, np.dtype("u1"), param.size)
+    def _declare_params(self) -> None:
+        """Declare parameters, results and the `.param` variables for arguments of calls, which are arrays of bytes."""
+        function, declare = self._function, self._builder.declare
+        # The parameters of a kernel are in the memory of the launch: the builder has their addresses among its symbols.
+        params = () if function.is_entry else (*function.params, *function.returns)
+        for param in params:
+            if param.space == "reg":
+                declare(param.name, dtype_of(param.type))
+            else:
+                declare(param.name, np.dtype("u1"), param.size)
+        for variable in function.variables:
+            if variable.space == "param":
+                declare(variable.name, np.dtype("u1"), variable.size)
 
     def _label(self, name: str) -> int:
         """Return the index of the block at a label. Raise ArtifactError for an undefined one."""
@@ -204,16 +203,7 @@ class Translator:
         for block in self._blocks:
             stores.summarize_accesses(block)
         slots = list(builder.slots)
-        # Slots that a frame binds to arrays: unused results, special values, and the registers that have a store. A
-        # register that no instruction accesses has none, and the index -1.
-        bound_slots = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
-        bound_slots += [
-            slot
-            for slot, operand in enumerate(slots)
-            if isinstance(operand, RegisterView) and stores.store_of[operand.storage] >= 0
-        ]
-        # A frame, the registers of threads that run together, begins with a copy of the template: constants in their
-        # slots, None in those that it binds to arrays.
+        # Slots of constants have their values in the template of frames, all others None.
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
         return FunctionCode(
             name=self._function.name,
@@ -222,13 +212,27 @@ class Translator:
             blocks=self._blocks,
             slots=slots,
             template=template,
-            bound_slots=bound_slots,
+            bound_slots=_bound_slots(slots, stores.store_of),
             store_of=stores.store_of,
             store_kinds=stores.kinds,
             # Unshared stores are the first ones. They may be read before they are written, so they begin as zeros.
             pool=RegisterPool(stores.kinds, zeroed=list(range(stores.unshared_count))),
             local_size=local_size,
         )
+
+
+def _bound_slots(slots: list[Any], store_of: Sequence[int]) -> list[int]:
+    """Return the slots that a frame binds to arrays: unused results, special values, and registers with a store.
+
+    store_of: by register, the index of its store; -1 for a register that no instruction accesses.
+    """
+    bound_slots = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
+    bound_slots += [
+        slot
+        for slot, operand in enumerate(slots)
+        if isinstance(operand, RegisterView) and store_of[operand.storage] >= 0
+    ]
+    return bound_slots
 
 
 def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:

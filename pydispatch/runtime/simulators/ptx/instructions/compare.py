@@ -44,10 +44,15 @@ def _comparison(
         name: The modifier that names the comparison, such as "lt" or "ltu".
         floating: Whether it compares floats.
     """
-    if not floating:
-        if name not in _ORDERED:
-            builder.fail(instruction, f"has '.{name}', no comparison of integers")
-        return _ORDERED[name]
+    if floating:
+        return _float_comparison(builder, instruction, name)
+    if name not in _ORDERED:
+        builder.fail(instruction, f"has '.{name}', no comparison of integers")
+    return _ORDERED[name]
+
+
+def _float_comparison(builder: FunctionBuilder, instruction: Instruction, name: str) -> Callable[[Any, Any], Any]:
+    """Return the comparison of floats with a name. For the names and the other parameters, see `_comparison`."""
     if name == "num":
         return lambda x, y: ~(np.isnan(x) | np.isnan(y))
     if name == "nan":
@@ -57,10 +62,9 @@ def _comparison(
     if base not in _ORDERED or base in ("lo", "ls", "hi", "hs"):
         builder.fail(instruction, f"has '.{name}', no comparison of floats")
     ufunc = _ORDERED[base]
-    # NumPy's != is true if an operand is NaN, its other comparisons are false. So `neu`, and the ordered comparisons
-    # other than `ne`, are the ufuncs themselves.
-    is_unordered = base != name
-    if name == "neu" or (not is_unordered and name != "ne"):
+    # NumPy's != is true if an operand is NaN; its other comparisons are false.
+    is_unordered, is_true_for_nan = base != name, base == "ne"
+    if is_unordered == is_true_for_nan:
         return ufunc
     if is_unordered:
         return lambda x, y: ufunc(x, y) | np.isnan(x) | np.isnan(y)

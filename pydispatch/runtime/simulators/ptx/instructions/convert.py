@@ -61,7 +61,13 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _tf32(builder, instruction, words)
     if "x2" in to or "x2" in source_type:
         return convert_small.convert(builder, instruction, to, source_type, words)
-    # Conversions of one value between integers and floats.
+    return _convert_number(builder, instruction, to, source_type, words)
+
+
+def _convert_number(
+    builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]
+) -> Step:
+    """Build the closure of a conversion of one value between integers and floats. words: the other modifiers."""
     if not all(is_integer(type_) or type_ in _FLOATS for type_ in (to, source_type)):
         builder.fail(instruction)
     target, source = builder.operands(instruction, 2)
@@ -247,22 +253,27 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
 
         `is_64_bits`: the integer may need more bits than f64 has.
         """
-        v = regs[slot]
+        value = regs[slot]
         if not is_64_bits:  # exact in f64
-            put(regs, narrowed(v.astype(np.float64), to, mode))
+            put(regs, narrowed(value.astype(np.float64), to, mode))
         elif mode == "rn" and to in ("f32", "f64"):  # NumPy rounds to nearest, once
-            put(regs, v.astype(dtype))
+            put(regs, value.astype(dtype))
         else:
-            # Both 32-bit halves are exact in f64; `total` is their sum, rounded to nearest, and `error` the rest.
-            # A narrower result than f64 is rounded twice: first to odd, so that it is the same as rounding once.
-            high = (v >> v.dtype.type(32)).astype(np.float64) * 2.0**32
-            total, error = exact.two_sum(high, (v & v.dtype.type(0xFFFFFFFF)).astype(np.float64))
-            if to == "f64":
-                put(regs, exact.directed(total, error, mode))
-            else:
-                put(regs, narrowed(exact.round_to_odd(total, error), to, mode))
+            put(regs, _rounded_64_bits(value, to, mode))
 
     return convert_integer
+
+
+def _rounded_64_bits(value: Any, to: str, mode: str) -> Any:
+    """Return integers of 64 bits, rounded once to a PTX float type in a mode of `_MODES`."""
+    # Both 32-bit halves are exact in f64; `total` is their sum, rounded to nearest, and `error` the rest.
+    high = (value >> value.dtype.type(32)).astype(np.float64) * 2.0**32
+    low = (value & value.dtype.type(0xFFFFFFFF)).astype(np.float64)
+    total, error = exact.two_sum(high, low)
+    if to == "f64":
+        return exact.directed(total, error, mode)
+    # A narrower result than f64 is rounded twice: first to odd, so that it is the same as rounding once.
+    return narrowed(exact.round_to_odd(total, error), to, mode)
 
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:

@@ -62,28 +62,33 @@ def _operation_on_f32(
     if opcode in ("fma", "mad"):
         return 3, lambda x, y, z: _fused(x, y, z, is_bf16)
     if opcode in ("min", "max"):
-        is_min, propagates_nan, is_xorsign = opcode == "min", "NaN" in words, "xorsign" in words
-        if ("abs" in words) != is_xorsign:  # PTX has each of them only with the other one
+        if ("abs" in words) != ("xorsign" in words):  # PTX has each of them only with the other one
             builder.fail(instruction)
+        return 2, _min_or_max(opcode == "min", "NaN" in words, "xorsign" in words)
+    return _OPERATIONS_ON_F32[opcode]
 
-        def min_or_max(x: Any, y: Any) -> Any:
-            """Return the minimum or maximum; if `is_xorsign`, that of the magnitudes with the product of both signs."""
-            if not is_xorsign:
-                return min_max(x, y, is_min, propagates_nan)
-            result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
-            return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), np.float32(-1), np.float32(1)))
 
-        return 2, min_or_max
-    table: dict[str, tuple[int, Callable[..., Any]]] = {
-        "add": (2, np.add),
-        "sub": (2, np.subtract),
-        "mul": (2, np.multiply),
-        "neg": (1, np.negative),
-        "abs": (1, np.absolute),
-        "ex2": (1, lambda x: np.exp2(x.astype(np.float64)).astype(np.float32)),
-        "tanh": (1, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32)),
-    }
-    return table[opcode]
+_OPERATIONS_ON_F32: dict[str, tuple[int, Callable[..., Any]]] = {
+    "add": (2, np.add),
+    "sub": (2, np.subtract),
+    "mul": (2, np.multiply),
+    "neg": (1, np.negative),
+    "abs": (1, np.absolute),
+    "ex2": (1, lambda x: np.exp2(x.astype(np.float64)).astype(np.float32)),
+    "tanh": (1, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32)),
+}
+"""Opcode → number of sources, and function of so many f32 arrays."""
+
+
+def _min_or_max(is_min: bool, propagates_nan: bool, is_xorsign: bool) -> Callable[[Any, Any], Any]:
+    """Return the minimum or maximum of f32; with .xorsign that of the magnitudes, with the product of both signs."""
+
+    def extreme_of_magnitudes(x: Any, y: Any) -> Any:
+        """Return the extreme magnitude; it is negative if exactly one of x and y is."""
+        result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
+        return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), np.float32(-1), np.float32(1)))
+
+    return extreme_of_magnitudes if is_xorsign else lambda x, y: min_max(x, y, is_min, propagates_nan)
 
 
 def small_float_operation(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -103,36 +108,35 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
     target, *sources = builder.bind(instruction, dtype, *source_count * [dtype])
     # neg and abs change only the sign bit, also of NaN. Rounding from f32 would replace NaN by the canonical one.
     if instruction.opcode in _SIGN_OPERATIONS and "ftz" not in words:
-        change_sign = _SIGN_OPERATIONS[instruction.opcode]
-
-        def compute_bits(values: list[Any]) -> Any:
-            """Return the 16 bits of the values with another sign."""
-            return change_sign(values[0].astype(np.uint16))
+        compute_bits = _SIGN_OPERATIONS[instruction.opcode]
     else:
-        widen, narrow = _widening(is_bf16, "ftz" in words), _narrowing(is_bf16, words)
-
-        def compute_bits(values: list[Any]) -> Any:
-            """Return the 16 bits of the result: `widen` converts the operands to f32, `narrow` rounds the result."""
-            return narrow(compute(*[widen(bits) for bits in values]))
+        compute_bits = _rounded(compute, _widening(is_bf16, "ftz" in words), _narrowing(is_bf16, words))
 
     def compute_numbers(regs: list[Any]) -> None:
         """Store the result of `compute_bits`: on the 16-bit number in each register, or on both if `is_packed`."""
         operands = [np.asarray(regs[source]) for source in sources]
         if is_packed:
-            low = compute_bits([v.astype(np.uint16) for v in operands])
-            high = compute_bits([(v >> np.uint32(16)).astype(np.uint16) for v in operands])
+            low = compute_bits(*[v.astype(np.uint16) for v in operands])
+            high = compute_bits(*[(v >> np.uint32(16)).astype(np.uint16) for v in operands])
             regs[target][...] = joined(low, high)
         else:
-            regs[target][...] = compute_bits(operands)
+            regs[target][...] = compute_bits(*operands)
 
     return compute_numbers
 
 
-_SIGN_OPERATIONS: dict[str, Callable[[Any], Any]] = {
-    "neg": lambda bits: bits ^ np.uint16(0x8000),
-    "abs": lambda bits: bits & np.uint16(0x7FFF),
+_SIGN_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "neg": lambda bits: bits.astype(np.uint16) ^ np.uint16(0x8000),
+    "abs": lambda bits: bits.astype(np.uint16) & np.uint16(0x7FFF),
 }
-"""Opcode of an instruction that changes only the sign → function of the bits, uint16."""
+"""Opcode of an instruction that changes only the sign → function of the bits."""
+
+
+def _rounded(
+    compute: Callable[..., Any], widen: Callable[[Any], Any], narrow: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """Return the function of the operands' bits that widens them to f32, computes, and rounds to the result's bits."""
+    return lambda *operands: narrow(compute(*[widen(bits) for bits in operands]))
 
 
 def _widening(is_bf16: bool, flushes_subnormals: bool) -> Callable[[Any], Any]:

@@ -110,6 +110,8 @@ class _MatrixInMemory:
         rows, columns: Size of the matrix in elements.
         type: PTX type of its elements.
         count: Elements of a fragment.
+        dtype: Unsigned integer with the size of an element.
+        register: Unsigned integer with the size of a register.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class _MatrixInMemory:
         self.rows, self.columns = _size(matrix, shape)
         self.type = types[0]
         self.count = self.rows * self.columns // WARP_LANES  # elements of a lane
+        self.dtype, self.register = UNSIGNED[_BYTES[self.type]], UNSIGNED[8 if self.type == "f64" else 4]
         self._is_row_major = layouts == ["row"]
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
@@ -146,6 +149,16 @@ class _MatrixInMemory:
         self._element_bytes = _BYTES[self.type]
         # strong=False: it is no atomic, volatile or ordered access.
         self._resolver = AddressResolver(instruction, space_of(instruction), self._element_bytes, write, strong=False)
+
+    def check_register_count(self, builder: FunctionBuilder, instruction: Instruction, count: int) -> None:
+        """Fail unless the instruction has as many registers as a fragment."""
+        expected = _register_count(self.type, self.count, self.is_factor)
+        if count != expected:
+            builder.fail(instruction, f"has {count} registers, expected {expected}")
+
+    def elements_of(self, access: MemoryAccess) -> tuple[Any, Any]:
+        """Return the accessed memory as elements of type `dtype`, and the index in it of each thread's element."""
+        return access.memory.views[self.dtype], access.offsets >> (self._element_bytes.bit_length() - 1)
 
     def resolve(self, regs: list[Any], element: int) -> list[MemoryAccess]:
         """Return the accesses of all threads to element number `element` of their fragments.
@@ -189,26 +202,18 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
-    register = UNSIGNED[8 if matrix.type == "f64" else 4]
-    slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
-    expected_count = _register_count(matrix.type, matrix.count, matrix.is_factor)
-    if len(slots) != expected_count:
-        builder.fail(instruction, f"has {len(slots)} registers, expected {expected_count}")
-    dtype = UNSIGNED[_BYTES[matrix.type]]
-    log2_size = dtype.itemsize.bit_length() - 1
+    slots = [builder.target(instruction, operand, matrix.register) for operand in items(operands[0])]
+    matrix.check_register_count(builder, instruction, len(slots))
 
     def load_fragments(regs: list[Any]) -> None:
-        """Load the fragments of all lanes, one element of each after the other, then copy them to the slots `slots`.
-
-        `dtype` is the type of an element, by its size; `register` that of a word in a register.
-        """
+        """Load the fragments of all lanes, one element of each after the other, then copy them to the slots `slots`."""
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps load
-        fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), dtype)
+        fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), matrix.dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):  # one for each allocation that threads access
-                values = access.memory.views[dtype][access.offsets >> log2_size]
-                access.assign_threads(fragments[:, element], values)
-        words = fragments.view(register)
+                stored, index = matrix.elements_of(access)
+                access.assign_threads(fragments[:, element], stored[index])
+        words = fragments.view(matrix.register)
         for k, slot in enumerate(slots):  # slots after those that the elements fill repeat them
             regs[slot][...] = words[:, k % words.shape[1]]
 
@@ -223,26 +228,18 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
-    register = UNSIGNED[8 if matrix.type == "f64" else 4]
-    slots = [builder.source(instruction, register_operand, register) for register_operand in items(operands[1])]
-    dtype = UNSIGNED[_BYTES[matrix.type]]
-    expected_count = _register_count(matrix.type, matrix.count, is_factor=False)
-    if len(slots) != expected_count:
-        builder.fail(instruction, f"has {len(slots)} registers, expected {expected_count}")
-    log2_size = dtype.itemsize.bit_length() - 1
+    slots = [builder.source(instruction, operand, matrix.register) for operand in items(operands[1])]
+    matrix.check_register_count(builder, instruction, len(slots))
 
     def store_fragments(regs: list[Any]) -> None:
-        """Store the fragments of all lanes, whose words are in `slots`: one element of each after the other.
-
-        `dtype` is the type of an element, by its size.
-        """
+        """Store the fragments of all lanes, whose words are in `slots`: one element of each after the other."""
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps store
         n = regs[FRAME_SLOT].n
-        fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
+        fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(matrix.dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):  # one for each allocation that threads access
-                index = access.offsets >> log2_size
-                access.memory.views[dtype][index] = access.select_threads(fragments[:, element])
+                stored, index = matrix.elements_of(access)
+                stored[index] = access.select_threads(fragments[:, element])
 
     return store_fragments
 
@@ -284,13 +281,10 @@ class _FragmentProduct:
             regs[slot][positions] = packed[:, :, element]
 
 
-def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of wmma.mma: D = A * B + C of matrices in fragments, such as wmma.load has loaded.
-
-    Examples are wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32, whose types are those of D and C, with A and B in f16,
-    and wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32, which names the types of D, A, B and C. The layouts of A
-    and B (row, col) have no effect here: fragments are in row-major order, whatever layout they were loaded from.
-    """
+def _product_shape_and_types(
+    builder: FunctionBuilder, instruction: Instruction
+) -> tuple[tuple[int, int, int], MatrixTypes]:
+    """Return the shape (m, n, k) and the types of wmma.mma; fail for a product that the PTX manual does not list."""
     (m, n, k), words = _shape_and_types(builder, instruction, instruction.modifiers[1:], _PRODUCT_WORDS)
     if len(words) not in (2, 4):
         builder.fail(instruction)
@@ -300,6 +294,17 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     if (types.d, types.c) not in accumulator_types(types.a):
         builder.fail(instruction, f"has no accumulators of {types.d} and {types.c} for {types.a}")
+    return (m, n, k), types
+
+
+def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of wmma.mma: D = A * B + C of matrices in fragments, such as wmma.load has loaded.
+
+    Examples are wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32, whose types are those of D and C, with A and B in f16,
+    and wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32, which names the types of D, A, B and C. The layouts of A
+    and B (row, col) have no effect here: fragments are in row-major order, whatever layout they were loaded from.
+    """
+    (m, n, k), types = _product_shape_and_types(builder, instruction)
     # The registers: each lane has an equal share of the elements of each matrix.
     register = UNSIGNED[8 if types.a == "f64" else 4]
     registers = [items(operand) for operand in builder.operands(instruction, 4)]
