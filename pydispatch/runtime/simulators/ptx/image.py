@@ -219,7 +219,7 @@ class Loaded:
         return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     def _address(self, variable: Variable, symbol: PtxSymbol) -> int:
-        """Return the address that a symbol in the initial values of a variable stands for, shifted by `symbol.shift`."""
+        """Return the address that a symbol in the initial values of a variable names, shifted by `symbol.shift`."""
         address = self._symbols.get(symbol.name)
         if not isinstance(address, int):
             raise ArtifactError(

@@ -228,7 +228,7 @@ def _groups(frame: Frame, masks: Any) -> Any:
 
 
 def _indices_of_distinct(values: Any) -> Any:
-    """Number the distinct values 0, 1, ... and return the number of each value: [7, 3, 7] gives [1, 0, 1]."""
+    """Return for each value its index among the sorted distinct values: [7, 3, 7] gives [1, 0, 1]."""
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
@@ -342,7 +342,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Store the lowest lane of the mask that executes the instruction, and whether the thread has that lane."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
-        _, lanes_present = _ballot(frame, True, regs[mask])  # those of the mask that execute the instruction
+        _, lanes_present = _ballot(frame, values=True, masks=regs[mask])  # of the executing threads
         lowest_bit = lanes_present & (~lanes_present + np.uint32(1))  # x & -x
         lowest_lane = np.bitwise_count(lowest_bit - np.uint32(1))  # 0b1000 - 1 has as many ones as 0b1000 has zeros
         regs[target][...] = lowest_lane
