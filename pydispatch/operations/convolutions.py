@@ -13,9 +13,10 @@ from pydispatch.graph.size_functions import ceil_div, minimum
 from pydispatch.graph.sizes import Expr, Shape, Size, differ
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.indexing import reverse
+from pydispatch.operations.inserted_zeros import convolve_without_inserted_zeros
 from pydispatch.operations.products import contract
-from pydispatch.operations.shapes import rearranged, reshape, squeeze, transpose
-from pydispatch.operations.slicing import pad, slice_axis
+from pydispatch.operations.shapes import reshape, squeeze, transpose
+from pydispatch.operations.slicing import pad
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def convolution(
     spatial = x.rank - 2
     dtype = dtype or x.dtype
     if groups == 1 and input_dilations and _can_skip_inserted_zeros(x, w, window, input_dilations):
-        return _without_inserted_zeros(builder, x, w, window, input_dilations, dtype, channels_last)
+        padding = list(zip(window.low, window.high, strict=True))
+        return convolve_without_inserted_zeros(builder, x, w, padding, input_dilations, dtype, channels_last)
     # Apply the padding and the input dilations, so that only strides and dilations of the window remain.
     x = _padded(builder, x, window, input_dilations or [1] * spatial)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
@@ -150,7 +152,7 @@ def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) ->
 
 
 def _can_skip_inserted_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
-    """Return whether `_without_inserted_zeros` can compute a convolution with these input dilations, `factors`.
+    """Return whether `convolve_without_inserted_zeros` can compute a convolution with these input dilations, `factors`.
 
     All sizes but the batch must be static, strides and dilations 1, and each kernel size a multiple of the factor. Then
     the inserted zeros meet the same elements of w in all results whose positions are equal modulo the factor. Operands
@@ -162,144 +164,6 @@ def _can_skip_inserted_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequ
     has_zeros = max(factors) > 1
     is_empty = 0 in x.shape or 0 in w.shape
     return are_static and has_unit_steps and is_multiple and has_zeros and not is_empty
-
-
-def _without_inserted_zeros(
-    builder: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
-) -> Tensor:
-    """Return the convolution of x with `factors` - 1 zeros between its elements, without the products with these zeros.
-
-    Along an axis with factor s, padding L before it and kernel w, result o is phase r (0 <= r < s) of group u, where
-    s u + r = o + s - 1 - L. It is the sum over p of x[u + p] w[s p + s - 1 - r]. One contraction computes all phases of
-    all groups; a reshape interleaves them. `window` has strides and dilations of 1, `channels_last` is that of
-    `convolution`.
-
-    If s is 2 and the first result is phase 1, each group is shifted by one result, so that none lies outside of the
-    result: it is phase 1 of group u and phase 0 of group u + 1. Loops over phases then count 1 - r, which is also the
-    distance from u.
-    """
-    # Along each spatial axis, the groups of results and the padding of x by which they read from its beginning.
-    spatial = x.rank - 2
-    n, f, c = x.shape[0], w.shape[0], x.shape[1]
-    grouped = [
-        _GroupedAxis.of(x.shape[2 + axis], w.shape[2 + axis], s, window.low[axis], window.high[axis])
-        for axis, s in enumerate(factors)
-    ]
-    groups = [axis.groups for axis in grouped]
-    x = pad(builder, x, [0, 0, *(axis.low for axis in grouped)], [0, 0, *(axis.high for axis in grouped)])
-    steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
-    d = AffineExpr.dimension
-
-    # The loops of the contraction are n, groups u..., phases r..., f, c, steps p..., in this order. With one spatial
-    # axis they are d0 to d5: group_dims is [1], phase_dims [2], at_f 3, at_c 4 and step_dims [5].
-    group_dims = range(1, 1 + spatial)
-    phase_dims = range(group_dims.stop, group_dims.stop + spatial)
-    at_f, at_c = phase_dims.stop, phase_dims.stop + 1
-    step_dims = range(at_c + 1, at_c + 1 + spatial)
-    count = step_dims.stop
-
-    # The filters are first rearranged to the order of the loops that read them.
-    order = [*phase_dims, *step_dims, at_c, at_f] if channels_last else [*phase_dims, at_f, at_c, *step_dims]
-    # The element of the kernel, s p + s - 1 - r, along each spatial axis. The loop of a shifted axis counts 1 - r: this
-    # is s - 1 - r.
-    taps = [
-        d(order.index(step)) * s + (d(order.index(phase)) if axis.is_shifted else d(order.index(phase)) * -1 + (s - 1))
-        for phase, step, s, axis in zip(phase_dims, step_dims, factors, grouped, strict=True)
-    ]
-    loops = [n, *groups, *factors, f, c, *steps]
-    source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
-    w = rearranged(builder, w, tuple(loops[i] for i in order), source)
-
-    # The contraction. Its result has each axis of groups before the axis of their phases, as [n, f, u, r, ...], which
-    # is reshaped to one axis of results.
-    is_parallel = [i < at_c for i in range(count)]  # the loops over c and the steps are reductions
-    interleaved = [i for pair in zip(group_dims, phase_dims, strict=True) for i in pair]
-    result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
-    # The element of x, u + p; for a shifted axis the group of phase r is u + 1 - r.
-    positions = [
-        d(group) + d(phase) + d(step) if axis.is_shifted else d(group) + d(step)
-        for group, phase, step, axis in zip(group_dims, phase_dims, step_dims, grouped, strict=True)
-    ]
-    convolved = contract(
-        builder, x, w, x_map=AffineMap(count, 0, (d(0), d(at_c), *positions)),
-        y_map=AffineMap(count, 0, tuple(d(i) for i in order)), out_map=AffineMap(count, 0, tuple(d(i) for i in result)),
-        shape=tuple(loops[i] for i in result), parallel=is_parallel, dtype=dtype,
-    )  # fmt: skip
-    sizes = [groups[i] * s for i, s in enumerate(factors)]
-    first_spatial_axis = 1 if channels_last else 2
-    convolved = reshape(builder, convolved, [n, *sizes, f] if channels_last else [n, f, *sizes])
-    for position, axis in enumerate(grouped):  # the first and the last group may have phases outside of the result
-        convolved = slice_axis(builder, convolved, first_spatial_axis + position, axis.start, axis.start + axis.out)
-    return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
-
-
-@dataclass(frozen=True)
-class _GroupedAxis:
-    """Spatial axis of a convolution of an operand with `factor` - 1 zeros inserted between its elements.
-
-    `_without_inserted_zeros` creates one for each spatial axis. The results are divided into groups of `factor`
-    consecutive ones. The phase of a result, from 0 to `factor` - 1, is its position in the group. All results of one
-    phase multiply the same elements of the kernel; the other elements meet inserted zeros.
-
-    Example: the operand a b c, factor 2, a kernel w of 4 elements, padding 1 before and after. With the zeros, the
-    operand is 0 a 0 b 0 c 0. The results of group 0 are a w1 + b w3 (phase 0) and a w0 + b w2 (phase 1), those of group
-    1 are b w1 + c w3 and b w0 + c w2. `out` is 4, `groups` is 2, and `start`, `low` and `high` are 0. With padding 2
-    before, the first result is a w2, phase 1 of group -1. Groups are then shifted: the first one has the results a w2
-    and a w1 + b w3.
-
-    Attributes:
-        out: Number of results.
-        is_shifted: Whether each group has phase 1 of one group and phase 0 of the next, so that the first group is
-            complete. Only if the factor is 2 and the first result is phase 1.
-        start: Phase of the first result; 0 if groups are shifted.
-        groups: Number of groups, the incomplete first and last one included.
-        low: Padding elements before the operand, so that the first group reads from its beginning; below 0, elements
-            that are cut off.
-        high: Padding elements after the operand, so that the last group reads to its end; below 0 as for `low`.
-    """
-
-    out: int
-    is_shifted: bool
-    start: int
-    groups: int
-    low: int
-    high: int
-
-    @classmethod
-    def of(cls, size: Size, kernel: Size, factor: int, before: Size, after: Size) -> _GroupedAxis:
-        """Compute the groups and the padding of an axis. All sizes are static (`_can_skip_inserted_zeros`).
-
-        A group has `factor` consecutive results of the convolution along the axis, which read the same elements of the
-        operand. The phase r of a result is its position in the group: it multiplies element p of these by the element
-        factor * p + factor - 1 - r of the kernel. For 3 elements, 4 elements of the kernel, factor 2 and padding 1
-        before and after, the 4 results are 2 groups of 2 phases.
-
-        Args:
-            size: Number of elements of the operand, without the inserted zeros.
-            kernel: Number of elements of the kernel, a multiple of the factor.
-            factor: Distance of neighbouring elements after zeros were inserted.
-            before: Zeros before the operand, counted after the insertion; below 0, elements that are cut off.
-            after: Zeros after it.
-        """
-        assert isinstance(size, int) and isinstance(kernel, int) and isinstance(before, int) and isinstance(after, int)
-        out = (size - 1) * factor + 1 + before + after - kernel + 1  # number of results
-        # Result o is phase r of group u, with factor * u + r = o + factor - 1 - before (`_without_inserted_zeros`). The
-        # groups u of the first result, o = 0, and of the last one, o = out - 1:
-        first_group, last_group = (factor - 1 - before) // factor, (out + factor - 2 - before) // factor
-        start, groups = (factor - 1 - before) % factor, last_group - first_group + 1
-        # If the first result is phase 1 of 2, its group lacks phase 0: groups then have phase 1 and the next phase 0.
-        is_shifted = factor == 2 and start == 1
-        if is_shifted:
-            groups = -(-out // 2)  # out / 2, rounded up
-            last_group = first_group + groups  # phase 0 of the last pair
-        return cls(
-            out=out,
-            is_shifted=is_shifted,
-            start=0 if is_shifted else start,
-            groups=groups,
-            low=-first_group,
-            high=last_group + kernel // factor - size,  # a group reads kernel // factor elements
-        )
 
 
 def _windows(
@@ -380,11 +244,8 @@ def transposed_convolution(
     # Filters of the forward convolution [c, f / groups, ...] become [f, c / groups, ...], with the kernel flipped.
     ws = reshape(builder, w, [groups, channels // groups, *w.shape[1:]])
     ws = transpose(builder, ws, [0, 2, 1, *range(3, ws.rank)])
-    ws = reverse(
-        builder,
-        reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
-        range(2, 2 + spatial),
-    )
+    ws = reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]])
+    ws = reverse(builder, ws, range(2, 2 + spatial))
     # The span is the distance of the first and the last element of the kernel. With a padding of the span, each window
     # that meets an element of x has a result; results at the padding of the original convolution are left out.
     spans = [(k - 1) * dilation for k, dilation in zip(w.shape[2:], window.dilations, strict=True)]
@@ -424,15 +285,11 @@ def filter_gradient(
     # The same with an axis of groups: images [c / groups, groups, n, spatial...] by filters [groups, f / groups, n,
     # spatial...] are [c / groups, groups, f / groups, kernel...].
     channels_per_group, filters_per_group = c // groups, f // groups
-    images = transpose(
-        builder, reshape(builder, x, [n, groups, channels_per_group, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)]
-    )
-    filters = transpose(
-        builder,
-        reshape(builder, grad, [n, groups, filters_per_group, *grad.shape[2:]]),
-        [1, 2, 0, *range(3, x.rank + 1)],
-    )
-    result = _windows(builder, images, filters, inside, tuple(kernel), dtype, grouped=True)
-    return reshape(
-        builder, transpose(builder, result, [1, 2, 0, *range(3, x.rank + 1)]), [f, channels_per_group, *kernel]
-    )
+    spatial_axes = range(3, x.rank + 1)
+    images = reshape(builder, x, [n, groups, channels_per_group, *x.shape[2:]])
+    images = transpose(builder, images, [2, 1, 0, *spatial_axes])
+    filters = reshape(builder, grad, [n, groups, filters_per_group, *grad.shape[2:]])
+    filters = transpose(builder, filters, [1, 2, 0, *spatial_axes])
+    gradient = _windows(builder, images, filters, inside, tuple(kernel), dtype, grouped=True)
+    gradient = transpose(builder, gradient, [1, 2, 0, *spatial_axes])
+    return reshape(builder, gradient, [f, channels_per_group, *kernel])

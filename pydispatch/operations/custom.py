@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64, DType, UnknownTypeError, dtype_named
@@ -77,36 +77,41 @@ def custom_call(
         (value,) = builder.parts(x)
         values.append(_KernelValue(input_name, value, sizes))
     for key, attribute in (attributes or {}).items():
-        if isinstance(attribute, Tensor):
-            values.append(_KernelValue(key, element(builder, attribute)))
-        else:
-            dtype = float_dtype if isinstance(attribute, float) else I64
-            values.append(_KernelValue(key, builder.scalar_constant(attribute, dtype)))
+        values.append(_KernelValue(key, _attribute_value(builder, attribute, float_dtype)))
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]  # names of the results
     result_shapes, own_sizes = _result_shapes(outputs, [shape for _, shape in results], known)
     count = product(results[0][1]) if results else 0
     values += [_KernelValue(key, builder.index(n)) for key, n in (own_sizes | {"count": count}).items()]
 
-    # The operation. `other_names` is present if names in the model differ; it has "" where there is no other name.
+    properties: dict[str, Attribute] = {
+        "callee": StringAttr(name),
+        "operand_names": _strings(v.name for v in values),
+        "shapes": ArrayAttr([_strings(axes) for axes in (*(v.sizes for v in values), *result_shapes)]),
+    }
     renamed = {key: other for key, other in zip([*inputs, *outputs], other_names, strict=False) if other != key}
-    others = {} if not renamed else {
-        "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(v.name for v in values), *outputs)])
-    }  # fmt: skip
+    if renamed:  # "" where there is no other name
+        properties["other_names"] = _strings(renamed.get(key, "") for key in (*(v.name for v in values), *outputs))
     op = CustomOp(
         operands=[[v.value for v in values]],
         result_types=[[tensor_type(dtype.element, shape) for dtype, shape in results]],
-        properties={
-            "callee": StringAttr(name), "operand_names": ArrayAttr([StringAttr(v.name) for v in values]),
-            "shapes": ArrayAttr([
-                ArrayAttr([StringAttr(n) for n in axes]) for axes in (*(v.sizes for v in values), *result_shapes)
-            ]),
-            **others,
-        },
-    )  # fmt: skip
+        properties=properties,
+    )
     if is_assumed:
         op.attributes[ASSUMED] = UnitAttr()
     builder.add(op)
     return [builder.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
+
+
+def _attribute_value(builder: Builder, attribute: Number | Tensor, float_dtype: DType) -> SSAValue:
+    """Return the value of an attribute: the element of a tensor, a float as `float_dtype`, or an integer as i64."""
+    if isinstance(attribute, Tensor):
+        return element(builder, attribute)
+    return builder.scalar_constant(attribute, float_dtype if isinstance(attribute, float) else I64)
+
+
+def _strings(texts: Iterable[str]) -> ArrayAttr[StringAttr]:
+    """Return texts as an attribute."""
+    return ArrayAttr([StringAttr(text) for text in texts])
 
 
 def _result_shapes(

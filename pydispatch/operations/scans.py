@@ -97,15 +97,9 @@ def recurrence(
     # Step n backwards reads element last - n; the results are reversed at the end.
     last = builder.index(shape[axis] - 1) if backwards else None
 
-    # The region that reads the initial carried values of one row.
-    index = builtin.IndexType()
-    initial_block = Block(arg_types=[index] * (len(shape) - 1))
-    scalars = Scalars(initial_block)
-    initial_values = [v for x in first for v in _elements(builder, scalars, x, initial_block.args)]
-    initial_block.add_op(linalg.YieldOp.create(operands=initial_values))
-
+    initial_region = _initial_region(builder, first, rank=len(shape) - 1)
     # The region of a step, from the coordinates of an element and the carried values.
-    step_block = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
+    step_block = Block(arg_types=[*[builtin.IndexType()] * len(shape), *elements_of(carried)])
     coordinates: list[SSAValue] = list(step_block.args[: len(shape)])
     s = Scalars(step_block)
     if last is not None:
@@ -118,23 +112,32 @@ def recurrence(
     # last elements along the axis are the final values.
     step_block.add_op(linalg.YieldOp.create(operands=[*carried_values, *result_values, *carried_values]))
 
-    # The operation. Of the carried values after each step only those after the last one are returned.
     dtypes = [*results, *carried]
     op = builder.add(
         RecurrenceOp.create(
             operands=builder.indices(shape), properties={"dimension": IntegerAttr(axis, i64)},
             result_types=[tensor_type(element, shape) for element in elements_of(dtypes)],
-            regions=[Region(initial_block), Region(step_block)],
+            regions=[initial_region, Region(step_block)],
         )
     )  # fmt: skip
     values = iter(op.results)
     # A complex result takes two values of the operation, any other one.
     running = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
+    # Of the carried values after each step only those after the last one are returned.
     ends = [
         squeeze(builder, slice_axis(builder, x, axis, start=shape[axis] - 1, limit=shape[axis]), [axis])
         for x in running[len(results) :]
     ]
     return [reverse(builder, x, [axis]) if backwards else x for x in running[: len(results)]], ends
+
+
+def _initial_region(builder: Builder, first: Sequence[Tensor], rank: int) -> Region:
+    """Return the region that reads the initial carried values at a position of `rank` coordinates."""
+    block = Block(arg_types=[builtin.IndexType()] * rank)
+    scalars = Scalars(block)
+    values = [v for x in first for v in _elements(builder, scalars, x, block.args)]
+    block.add_op(linalg.YieldOp.create(operands=values))
+    return Region(block)
 
 
 def _elements(builder: Builder, scalars: Scalars, x: Tensor, positions: Sequence[SSAValue]) -> list[SSAValue]:

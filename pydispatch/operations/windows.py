@@ -52,34 +52,19 @@ def reduce_windows(
     pad_values = starts if around is None else around
     padded = _padded(builder, tensors, pad_values, kernel, window, interior, out)
     if out is None:
-        inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
-        extents = [_extent(n, window, d) for d, n in enumerate(kernel)]
-        # An axis that is known to be shorter than a window has none, as an axis without elements.
-        fits = [isinstance(n - extent, Expr) or n >= extent for n, extent in zip(padded[0].shape, extents, strict=True)]
-        sizes = tuple(n if fit else extent for n, extent, fit in zip(padded[0].shape, extents, fits, strict=True))
-        counts = window_sizes(builder, sizes, kernel, inside)
-        out = tuple(n if fit else 0 for n, fit in zip(counts, fits, strict=True))
-        if not all(fits):
+        out, are_known_empty = _window_counts(builder, padded[0].shape, kernel, window)
+        if are_known_empty:
             return [
                 builder.wrap(t.dtype, out, *(builder.splat(value, out) for value in scalar_parts(builder, t)))
                 for t in starts
             ]
     if window_axes is None:
         window_axes = [d for d in range(rank) if kernel[d] != 1]
-
-    # The loops count the windows along each axis, then the elements of a window along `window_axes`.
-    loops = rank + len(window_axes)
-    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(window_axes)}  # in the window, by axis
-    # Element k of window i along an axis is element i * stride + k * dilation of the padded operand.
-    source = tuple(
-        AffineExpr.dimension(d) * window.strides[d] + (position[d] * window.dilations[d] if d in position else 0)
-        for d in range(rank)
-    )
-    inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in builder.parts(x)]
+    to_source, to_extent, to_result = _window_maps(rank, window, window_axes)
+    inputs = [(part, to_source) for x in padded for part in builder.parts(x)]
     # This last operand, whose elements are not read, only states the sizes of the window loops.
     window_extent = builder.empty(tensors[0].dtype.element, [kernel[d] for d in window_axes])
-    inputs.append((window_extent, AffineMap(loops, 0, tuple(position[d] for d in window_axes))))
-    to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
+    inputs.append((window_extent, to_extent))
     outputs = [(builder.splat(value, out), to_result) for t in starts for value in scalar_parts(builder, t)]
     dtypes = [x.dtype for x in tensors]
 
@@ -94,8 +79,42 @@ def reduce_windows(
         running = scalars_of([t.dtype for t in starts], args[count + 1 :])
         return [part for r in combine(Scalars(block), running, elements) for part in r.parts]
 
-    values = iter(builder.generic(inputs, outputs, parallel=[n < rank for n in range(loops)], body=body))
+    parallel = [True] * rank + [False] * len(window_axes)
+    values = iter(builder.generic(inputs, outputs, parallel=parallel, body=body))
     return [builder.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
+
+
+def _window_counts(builder: Builder, sizes: Shape, kernel: Sequence[Size], window: Window) -> tuple[Shape, bool]:
+    """Return the number of windows along each axis of padded operands, and whether one of them is known to be 0.
+
+    An axis that is known to be shorter than a window has none, as an axis without elements.
+    """
+    rank = len(sizes)
+    extents = [_extent(n, window, d) for d, n in enumerate(kernel)]
+    fits = [isinstance(n - extent, Expr) or n >= extent for n, extent in zip(sizes, extents, strict=True)]
+    fitting_sizes = tuple(n if fit else extent for n, extent, fit in zip(sizes, extents, fits, strict=True))
+    inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
+    counts = window_sizes(builder, fitting_sizes, kernel, inside)
+    return tuple(n if fit else 0 for n, fit in zip(counts, fits, strict=True)), not all(fits)
+
+
+def _window_maps(rank: int, window: Window, window_axes: Sequence[int]) -> tuple[AffineMap, AffineMap, AffineMap]:
+    """Return the maps from the loops to the padded operand, to the position in a window, and to the result.
+
+    The loops count the windows along each axis, then the elements of a window along `window_axes`. Element k of window
+    i along an axis is element i * stride + k * dilation of the padded operand.
+    """
+    loops = rank + len(window_axes)
+    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(window_axes)}  # in the window, by axis
+    source = tuple(
+        AffineExpr.dimension(d) * window.strides[d] + (position[d] * window.dilations[d] if d in position else 0)
+        for d in range(rank)
+    )
+    return (
+        AffineMap(loops, 0, source),
+        AffineMap(loops, 0, tuple(position[d] for d in window_axes)),
+        AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank))),
+    )
 
 
 def _padded(
@@ -222,8 +241,8 @@ def max_pool_with_indices(
         `image_sizes` and `padding_before` have a number for each of the `spatial` axes of an image; `axes_of_index` are
         these axes in the order in which they count for the index, the slowest first.
         """
-        # The position of the element in the image along each axis, and whether it is an element of the image.
         (best, position), (value,) = running, elements
+        # The position of the element in the image along each axis, and whether it is an element of the image.
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in image_sizes]
         # position along an axis = index of the window * stride + index in the window * dilation - padding
         inside, at = scalars.const(value=True, dtype=BOOL), []
@@ -271,17 +290,8 @@ def sum_over_windows(
         window: Strides, padding and dilations of the windows over the images.
         positions: The chosen element of each window, i64 of the shape of x; None for all elements.
     """
-    # The sum is a transposed pooling: windows of stride 1 slide over x, whose elements are window.strides apart. Window
-    # e of these consists of the windows over the image that contain element e of it. They begin at the positions
-    # e + window.low - k * dilation of the padded image, for k from 0 to kernel - 1. The first of these positions is
-    # -low, for element 0. The last one, for the last element, is `high` positions after (n - 1) * stride, the position
-    # where the last of the n windows over the image begins.
     spatial = len(sizes)  # number of spatial axes; the first two axes are the images and the channels
-    low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
-    pairs = zip(sizes, window.low, x.shape[2:], window.strides, strict=True)
-    high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]
-    ones, zeros = (1,) * spatial, (0, 0)
-    padded = Window((1, 1, *ones), (*zeros, *low), (*zeros, *high), (1, 1, *window.dilations))
+    transposed = _transposed_window(sizes, x.shape[2:], kernel, window)
     axis_sizes = [builder.index(n) for n in sizes]
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
@@ -301,7 +311,27 @@ def sum_over_windows(
     # Positions of the padding are -1, which is the index of no element.
     operands, around = ([x], [0]) if positions is None else ([x, positions], [0, -1])
     (sums,) = reduce_windows(
-        builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), padded, combine,
+        builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), transposed, combine,
         input_dilations=(1, 1, *window.strides), around=around, window_axes=range(2, 2 + spatial),
     )  # fmt: skip
     return builder.as_shape(sums, (*x.shape[:2], *sizes))
+
+
+def _transposed_window(sizes: Shape, counts: Shape, kernel: Sequence[int], window: Window) -> Window:
+    """Return the window of a transposed pooling: it slides over the results of a pooling, [n, c, ...], with stride 1.
+
+    The results are window.strides apart. Window e of these consists of the windows over the image that contain element
+    e of it. They begin at the positions e + window.low - k * dilation of the padded image, for k from 0 to kernel - 1.
+    The first of these positions is -low, for element 0. The last one, for the last element, is `high` positions after
+    (n - 1) * stride, the position where the last of the n windows over the image begins.
+
+    Args:
+        sizes: Spatial sizes of the images.
+        counts: Numbers n of windows along each spatial axis.
+        kernel: Size of the windows along each spatial axis.
+        window: Strides, padding and dilations of the windows over the images.
+    """
+    low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
+    pairs = zip(sizes, window.low, counts, window.strides, strict=True)
+    high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]
+    return Window((1, 1, *(1,) * len(sizes)), (0, 0, *low), (0, 0, *high), (1, 1, *window.dilations))
