@@ -337,7 +337,7 @@ def _emit_nest(
         These are columns `low` to `high` if the nest has reductions of columns.
         """
         if nest.by_rows:
-            _emit_row_values(elements, builder, nest, outer)
+            emit_row_values(elements, builder, nest, outer)
             # Nothing is left to emit if the reductions have computed, and stored, the whole row of each result.
             if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
                 return
@@ -351,7 +351,7 @@ def _emit_nest(
     emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=emit_row, pipeline=pipeline)
 
 
-def _emit_row_values(elements: Elements, build: Builder, nest: LoopNest, indices: list[Index]) -> None:
+def emit_row_values(elements: Elements, build: Builder, nest: LoopNest, indices: list[Index]) -> None:
     """Emit the reductions of the row at `indices`, and the stores of results that have one element in each row."""
     elements.begin_row(indices)
     nest.emit_row_reductions(elements, build, indices)

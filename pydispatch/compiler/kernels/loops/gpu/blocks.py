@@ -1,4 +1,4 @@
-"""Register blocking of reductions on GPUs: an invocation computes a block of elements whose reductions share loads.
+"""Choice of register blocks for reductions on GPUs: an invocation computes elements whose reductions share loads.
 
 In a matrix product each element of B is used by all rows: an invocation that computes several rows of a column loads it
 once, and its elements of A are uniform in the workgroup. Convolutions and batched products are the same. Elementwise
@@ -15,12 +15,11 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest, Trial, emit_trial
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedBlock, PairedInput, paired_inputs, reduce_paired
+from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedInput, paired_inputs
 from pydispatch.compiler.kernels.loops.nests import Partition
-from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, EmittedElement
-from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, structured_of
+from pydispatch.compiler.kernels.ops.elements import EmittedElement
+from pydispatch.compiler.kernels.ops.generics import structured_of
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
@@ -37,9 +36,6 @@ COLUMNS = (8, 4, 2, 1)
 """Candidates for the columns of a block, which are LANES apart: the first for which all invocations have work. A block
 of 8x8 needs 16 loads for 64 products. On lavapipe, where a load takes as long as eight products, 512x512x512 takes 33
 ms with 8x8 blocks, 285 ms with 16x1, and 317 ms without blocks; with loads of pairs 17 ms."""
-
-MAX_UNROLLED_PRODUCTS = 64
-"""Products of a block in one iteration of the innermost loop, at most: it bounds the unroll factor."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     rows, columns = _block_shape(dims[row_dim], dims[-1])
     block = OutputBlock(value=result, row_dim=row_dim, rows=rows, columns=columns, loop_of_dim=loop_of_dim)
     # Pairs are loaded at constant offsets from the first row, so that no block may have its last row repeated.
-    has_whole_blocks = _is_multiple(dims[row_dim], rows)
+    has_whole_blocks = is_multiple(dims[row_dim], rows)
     return _with_pairs(frame, block, dims[-1]) if pairs and has_whole_blocks else block
 
 
@@ -108,13 +104,13 @@ def _block_shape(rows_of_nest: Index, columns_of_nest: Index) -> tuple[int, int]
     `COLUMNS` with which no invocation is without work, and the largest of `ROWS` that divides the rows of the nest. If
     none of `ROWS` divides them, it has the largest of all, and the last block computes its last row repeatedly.
     """
-    rows = next((r for r in ROWS if _is_multiple(rows_of_nest, r)), ROWS[0])
+    rows = next((r for r in ROWS if is_multiple(rows_of_nest, r)), ROWS[0])
     most_columns = columns_of_nest // LANES if isinstance(columns_of_nest, int) else 1
     columns = next((c for c in COLUMNS if c <= most_columns), 1)  # the largest candidate: they descend to 1
     return rows, columns
 
 
-def _is_multiple(size: Index, divisor: int) -> bool:
+def is_multiple(size: Index, divisor: int) -> bool:
     """Return whether a size is known at compile time and a multiple of `divisor`."""
     return isinstance(size, int) and size % divisor == 0
 
@@ -169,7 +165,7 @@ def _with_pairs(frame: Frame, block: OutputBlock, row_length: Index) -> OutputBl
     must divide `row_length`, the size of the last dimension.
     """
     assert isinstance(block.value, OpResult)
-    columns = next((c for c in COLUMNS if c > 1 and _is_multiple(row_length, LANES * c)), None)
+    columns = next((c for c in COLUMNS if c > 1 and is_multiple(row_length, LANES * c)), None)
     if columns is None:
         return block
     row_and_column_loops = (block.loop_of_dim[block.row_dim], block.loop_of_dim[-1])
@@ -179,13 +175,13 @@ def _with_pairs(frame: Frame, block: OutputBlock, row_length: Index) -> OutputBl
 
 
 def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int | None:
-    """Return the dimension of the nest, except the last, that the most inputs do not depend on; None for none.
+    """Return the dimension of the nest that the most inputs do not depend on; None if all inputs depend on all.
 
     For `C[i, j] = sum over k of A[i, k] * B[k, j]` and a nest over (i, j) it is 0: B does not depend on i.
 
-    Elements of a block along this dimension share the loads of these inputs. Dimensions shorter than the smallest block
-    do not qualify, and of several with equal reuse the innermost is taken. Inputs that the body does not read, and
-    scalars, do not count.
+    The rows of a block along this dimension share the loads of these inputs. Its columns are along the last dimension,
+    which is no candidate, nor are dimensions shorter than the smallest block. Of several with equal reuse the innermost
+    is taken. Inputs that the body does not read, and scalars, do not count.
 
     Args:
         generic: The reduction.
@@ -197,15 +193,14 @@ def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: 
         for index, map in enumerate(generic.maps[: len(generic.inputs)])
         if generic.block.args[index].uses and map.results
     ]
-    smallest_block = ROWS[-1]
-    most_reuse, best_dim = 0, None
-    for dim, size in enumerate(dims[:-1]):
-        if isinstance(size, int) and size < smallest_block:
-            continue
-        reuse = sum(loop_of_dim[dim] not in loops for loops in loops_of_inputs)  # inputs that do not depend on `dim`
-        if reuse and reuse >= most_reuse:  # at equal reuse, the inner one
-            most_reuse, best_dim = reuse, dim
-    return best_dim
+    candidates = [dim for dim, size in enumerate(dims[:-1]) if not isinstance(size, int) or size >= min(ROWS)]
+
+    def reuse(dim: int) -> int:
+        """Return the number of inputs that do not depend on a dimension."""
+        return sum(loop_of_dim[dim] not in loops for loops in loops_of_inputs)
+
+    best = max(reversed(candidates), key=reuse, default=None)  # the innermost of several: `max` returns the first
+    return best if best is not None and reuse(best) else None
 
 
 def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Partition:
@@ -219,232 +214,3 @@ def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     return Partition(outer=blocks, rows=1, tile=width, tiles=tiles, workgroups=build.times(blocks, tiles))
-
-
-def emit_block(
-    elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, group: Index, dims: list[Index]
-) -> None:
-    """Emit the code of workgroup `group`: each invocation computes a block of elements.
-
-    Workgroups count tiles of `LANES * block.columns` columns first, then rows of blocks: for a nest over 64 x 256 with
-    blocks of 8x2, `dims` is [64, 256], workgroup 3 is tile 1 (columns 128 to 255) of block 1 (rows 8 to 15).
-    """
-    width = LANES * block.columns
-    tiles = build.ceil_quotient(dims[-1], width)
-    tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
-    sizes = list(dims[:-1])  # along `block.row_dim`, the number of blocks replaces the number of rows
-    sizes[block.row_dim] = build.ceil_quotient(dims[block.row_dim], block.rows)
-    outer = build.split(block_index, sizes)
-    first_row = build.times(outer[block.row_dim], block.rows)
-    rows = [
-        [*outer[: block.row_dim], row, *outer[block.row_dim + 1 :]]
-        for row in _rows_of_block(build, first_row, block.rows, dims[block.row_dim])
-    ]
-    first_column = build.times(tile, width)
-    if block.paired_inputs:
-        _emit_paired(elements, nest, block, build, rows, first_column)
-    else:
-        _emit_strided(elements, nest, block, build, rows, first_column, dims[-1])
-
-
-def _emit_strided(
-    elements: Elements,
-    nest: LoopNest,
-    block: OutputBlock,
-    build: Builder,
-    rows: Sequence[Sequence[Index]],
-    first_column: Index,
-    row_length: Index,
-) -> None:
-    """Emit the code of a workgroup whose invocations compute columns that are LANES apart.
-
-    Args:
-        elements: Tensors of the kernel.
-        nest: The nest.
-        block: The block of an invocation.
-        build: The builder.
-        rows: For each row of the workgroup, its index in each dimension of the nest but the last.
-        first_column: First column of the workgroup.
-        row_length: Size of the last dimension.
-    """
-    has_all_columns = _is_multiple(row_length, LANES * block.columns)
-    # The parallel loop counts the first columns of the invocations.
-    high = build.plus(first_column, LANES)
-    if not has_all_columns:
-        high = build.least(high, row_length)
-
-    def emit_lane(builder: Builder, column: Index) -> None:
-        """Emit the block of the invocation whose first column is `column`, with its stores.
-
-        Its rows are `rows`, and its columns `column`, `column + LANES` and so on. Columns beyond the end of the row are
-        replaced by the last column, which several invocations then compute.
-        """
-        columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not has_all_columns:  # the loop over the first columns ends at the row's end, so that `column` exists
-            columns = [column, *(builder.least(c, builder.minus(row_length, 1)) for c in columns[1:])]
-        points = [[*row, c] for row in rows for c in columns]
-        # The reduction of each element. The elements of the nest's results are then computed from these.
-        for indices, reduced in zip(points, _reduce(elements, builder, block, points), strict=True):
-            elements.define(builder, block.value, _result_indices(elements, builder, block, indices), reduced)
-        for indices in points:
-            for value, buffer in nest.stores:
-                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
-
-    build.parallel(first_column, high, emit_lane, index_below=row_length)
-
-
-def _rows_of_block(build: Builder, first_row: Index, count: int, size: Index) -> list[Index]:
-    """Return the indices of `count` rows from `first_row` on; rows from `size` on are replaced by the last row.
-
-    The last row of the nest may be computed several times, which is harmless: all stores of an element store the same
-    value.
-    """
-    rows = [build.plus(first_row, r) for r in range(count)]
-    return rows if _is_multiple(size, count) else [build.least(row, build.minus(size, 1)) for row in rows]
-
-
-def _emit_paired(
-    elements: Elements,
-    nest: LoopNest,
-    block: OutputBlock,
-    build: Builder,
-    rows: Sequence[Sequence[Index]],
-    first_column: Index,
-) -> None:
-    """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
-
-    Two adjacent elements of 32 bits are loaded as one i64. An invocation computes two adjacent columns of every 2 *
-    LANES: with LANES = 64 and 4 columns, invocation 3 computes the columns 6, 7, 134 and 135 of its workgroup.
-
-    Args:
-        elements: Tensors of the kernel.
-        nest: The nest.
-        block: The block of an invocation.
-        build: The builder.
-        rows: For each row of the workgroup, its index in each dimension of the nest but the last.
-        first_column: First column of the workgroup, an even number.
-    """
-    assert isinstance(block.value, OpResult)
-    generic = structured_of(elements, block.value.op)
-    # (row, column) of each element of a block, relative to its first: columns are 0, 1, 2 * LANES, 2 * LANES + 1 ...
-    offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
-
-    def emit_lane(builder: Builder, lane: Index) -> None:
-        """Emit the code of invocation `lane`: reduce its block with loads of pairs, and store the results.
-
-        The elements of the block have the `offsets` (row, column) from its first one, which is in the first of `rows`
-        and in column `first_column + 2 * lane`.
-        """
-        column = builder.plus(first_column, builder.times(lane, 2))
-        paired_block = PairedBlock(
-            paired=block.paired_inputs,
-            corner=_loop_indices(generic, block, [*rows[0], column]),
-            dims=(block.loop_of_dim[block.row_dim], block.loop_of_dim[-1]),
-            offsets=offsets,
-            column_pair=builder.plus(builder.quotient(first_column, 2), lane),  # column / 2
-        )
-        # The reduction of each element. The elements of the nest's results are then computed from these, and stored.
-        reduced_elements = reduce_paired(elements, builder, generic, paired_block)
-        for (row_offset, column_offset), reduced in zip(offsets, reduced_elements, strict=True):
-            indices = [*rows[row_offset], builder.plus(column, column_offset)]
-            elements.define(builder, block.value, _result_indices(elements, builder, block, indices), reduced)
-            for value, buffer in nest.stores:
-                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
-
-    build.parallel(0, LANES, emit_lane, index_below=LANES)
-
-
-def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
-    """Return the index of each loop of the reduction for one element of the loop nest; 0 for reduced dimensions.
-
-    `indices` has the element's index in each dimension of the nest.
-    """
-    point: list[Index] = [0] * len(generic.iterators)
-    for loop, index in zip(block.loop_of_dim, indices, strict=True):
-        point[loop] = index
-    return point
-
-
-def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
-    """Return the indices of the reduction's result for the element at `indices` of the loop nest."""
-    assert isinstance(block.value, OpResult)
-    generic = structured_of(elements, block.value.op)
-    return list(evaluate(build, generic.output_maps[0], _loop_indices(generic, block, indices)))
-
-
-def _reduce(
-    elements: Elements, build: Builder, block: OutputBlock, points: Sequence[Sequence[Index]]
-) -> list[SSAValue]:
-    """Emit the reduction for all elements of a block in one loop nest, and return their results.
-
-    `points` has the index of each element in each dimension of the nest.
-    """
-    assert isinstance(block.value, OpResult)
-    generic = structured_of(elements, block.value.op)
-    sizes = loop_sizes(elements, generic)
-    iterations = [_loop_indices(generic, block, indices) for indices in points]
-    initial = [
-        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], iteration))
-        for iteration in iterations
-    ]
-    loops = [(loop, sizes[loop]) for loop in generic.reduced_loops]
-    return _emit_reduced_loops(elements, build, generic, loops, iterations, initial)
-
-
-def _emit_reduced_loops(
-    elements: Elements,
-    build: Builder,
-    generic: Structured,
-    loops: Sequence[tuple[int, Index]],
-    iterations: Sequence[Sequence[Index]],
-    values: list[SSAValue],
-) -> list[SSAValue]:
-    """Emit reduced loops that carry a value for each element of a block, and return the values after them.
-
-    For `C[i, j] = sum over k of A[i, k] * B[k, j]`, a block of 2x1 and an unroll factor of 2, it emits
-
-        for k = 0 to n step 2, carrying c0, c1 {
-          c0 += A[i, k] * B[k, j],  c1 += A[i + 1, k] * B[k, j]
-          c0 += A[i, k + 1] * B[k + 1, j],  c1 += A[i + 1, k + 1] * B[k + 1, j]
-        }
-
-    Args:
-        elements: Tensors of the kernel, which load B[k, j] once.
-        build: Receives the code.
-        generic: The reduction.
-        loops: The loops to emit, outermost first, each with its size. Only the innermost is unrolled.
-        iterations: For each element, the index of each loop of the reduction: (i, j, 0) and (i + 1, j, 0). The indices
-            of `loops` are placeholders, which are replaced here.
-        values: For each element, the value before the loops.
-    """
-    if not loops:  # in the innermost loop
-        return [
-            body_at(elements, build, generic, iteration, [value])[0]
-            for iteration, value in zip(iterations, values, strict=True)
-        ]
-    (loop, size), *inner_loops = loops
-    unroll = 1 if inner_loops else _unroll_factor(size, len(iterations))
-
-    def emit_body(inner: Builder, first_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the iterations of `loop` with the `unroll` indices from `first_index` on, and the loops inside it.
-
-        Each entry of `iterations` gets the index of `loop` in place of its placeholder.
-        """
-        for unrolled in range(unroll):
-            index = inner.plus(first_index, unrolled)
-            inner_iterations = [[*point[:loop], index, *point[loop + 1 :]] for point in iterations]
-            carried = _emit_reduced_loops(elements, inner, generic, inner_loops, inner_iterations, carried)
-        return carried
-
-    return build.loop(0, size, values, emit_body, step=unroll)
-
-
-def _unroll_factor(size: Index, points: int) -> int:
-    """Return the unroll factor of a reduced loop with `size` iterations, which it divides.
-
-    An iteration has one step of the reduction for each of the `points` elements of a block. It is unrolled only if at
-    most `MAX_UNROLLED_PRODUCTS` of these steps result.
-    """
-    if not isinstance(size, int):
-        return 1
-    return next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * points <= MAX_UNROLLED_PRODUCTS), 1)
