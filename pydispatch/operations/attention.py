@@ -59,16 +59,9 @@ def attend(
     scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
     scaled = formula(builder, lambda e: e * factor, scores)
     capped = formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, scaled) if softcap else scaled
-
-    def masked(e: Element, *mask_elements: Element) -> Element:
-        """Return a score after the masks, of which `mask_elements` are elements: a bool mask replaces it by the filler
-        where the mask is false, a float mask is added.
-        """
-        for m in mask_elements:
-            e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
-        return e
-
-    with_masks = formula(builder, masked, capped, *masks) if masks else capped
+    with_masks = capped
+    if masks:
+        with_masks = formula(builder, lambda e, *elements: _masked(e, elements, filler), capped, *masks)
     # The softmax over the keys, in the type `exact`, and its product with the values.
     exact = precision if precision is not None and precision.bits > inner.bits else inner
     weights = normalization.softmax(builder, ew.convert(builder, with_masks, exact), axis=-1, masked_rows_are_zero=True)
@@ -94,9 +87,7 @@ def attention_gradients(
 
     def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
         """Return exp(score - total), where `total` is the logarithm of the row's sum; 0 in a row without keys."""
-        e = e * factor
-        for m in mask_elements:
-            e = m.where(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
+        e = _masked(e * factor, mask_elements, filler=-math.inf)
         return total.is_equal(-math.inf).where(0.0, (e - total.to(inner)).unary("exp"))
 
     weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
@@ -113,6 +104,13 @@ def attention_gradients(
     of_key = products.matmul(builder, _transpose_matrices(builder, of_scores), query, inner)
     gradients = zip((of_query, of_key, of_value), (query, key, value), strict=True)
     return [ew.convert(builder, _sum_of_groups(builder, gradient, x), x.dtype) for gradient, x in gradients]
+
+
+def _masked(score: Element, masks: Sequence[Element], filler: float) -> Element:
+    """Return a score after masks: the filler where a bool mask is false, the sum with a float mask."""
+    for mask in masks:
+        score = mask.where(score, filler) if mask.dtype.is_bool else score + mask.to(score.dtype)
+    return score
 
 
 def _transpose_matrices(builder: Builder, x: Tensor) -> Tensor:

@@ -97,14 +97,14 @@ class ChosenAxes:
 
         sizes: one for each axis that is not chosen.
         """
+        if not sizes:
+            return [1] * self.rank
         result: list[Size] = []
         for d, is_chosen in enumerate(self.is_chosen):
-            if sizes:
-                # Index of this axis among those that are not chosen; in range, but unused, where it is chosen.
-                n = _selected(self.builder, (d - self._count_before(d)).min(len(sizes) - 1), sizes)
-                result.append(is_chosen.where(1, n).size())
-            else:
-                result.append(1)
+            index_among_others = d - self._count_before(d)
+            # The minimum is in range also where the axis is chosen; the size is not used there.
+            size = _selected(self.builder, index_among_others.min(len(sizes) - 1), sizes)
+            result.append(is_chosen.where(1, size).size())
         return result
 
 

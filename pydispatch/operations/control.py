@@ -269,14 +269,7 @@ def _iteration(
         block = Block(arg_types=[*lead, *_types(forms)])
         with builder.inside(block):
             results = list(body(block.args[: len(lead)], _wrap_values(builder, block.args[len(lead) :], forms)))
-            if len(results) != len(first):
-                raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
-            if not _have_equal_types_and_ranks(first, results):
-                # The first tensor that an iteration changes, for the message.
-                x, y = next(
-                    (x, y) for x, y in zip(first, results, strict=True) if not _have_equal_types_and_ranks([x], [y])
-                )
-                raise builder.fail(f"a loop begins with {x}, and an iteration gives {y}")
+            _require_equal_types_and_ranks(builder, first, results)
             if not shapes_vary:
                 results = [builder.as_shape(y, x.shape) for x, y in zip(first, results, strict=True)]
             joined = _joined(forms, results) if shapes_vary else forms
@@ -284,6 +277,15 @@ def _iteration(
                 block.add_op(scf.YieldOp(*_unwrap_tensors(builder, results, forms)))
                 return block, forms
         forms = joined
+
+
+def _require_equal_types_and_ranks(builder: Builder, first: Tensors, results: Tensors) -> None:
+    """Raise CompileError if an iteration returns other tensors than the loop begins with, but for their sizes."""
+    if len(results) != len(first):
+        raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
+    for x, y in zip(first, results, strict=True):
+        if not _have_equal_types_and_ranks([x], [y]):
+            raise builder.fail(f"a loop begins with {x}, and an iteration gives {y}")
 
 
 # -- types of the results of regions

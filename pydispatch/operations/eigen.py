@@ -185,16 +185,24 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return an element divided by the scale; NaN for a matrix with an infinity or NaN."""
         return _times(value, largest.unary("is_finite").where(1.0 / scale, float("nan")))
 
+    h, q = _hessenberg_form(builder, formula(builder, quotient, a, scale, largest), largest)
+    return *_reduced_by_kernel(builder, _real_parts(builder, h), _real_parts(builder, q)), scale
+
+
+def _hessenberg_form(builder: Builder, a: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
+    """Return H and Q of a = Q H adjoint(Q), where H is 0 below the first subdiagonal, and Q is unitary.
+
+    largest: the largest magnitude in each matrix, [batch, 1, 1]. Q is NaN for a matrix with an infinity or NaN.
+    """
     # H and the reflections whose product is Q, packed in one matrix.
-    packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
-    n = a.shape[1]
+    packed, scales = factors.hessenberg(builder, a)
+    batch, n, _ = a.shape
     one = one_unless_empty(n)  # rows and columns that are cut off and padded again: none if n is 0
     # Q is [[1, 0], [0, inner]], because the vector of each reflection is 0 in row 0. The packed matrix without its
     # first row and last column has the reflections whose product is `inner`, in the format of `qr`.
-    reflections = slicing.slice_(builder, packed, starts=(0, one, 0), limits=(a.shape[0], n, n - one))
-    inner = slicing.pad(
-        builder, factors.product_of_reflections(builder, reflections, scales), [0, one, one], high=[0, 0, 0], value=0.0
-    )
+    reflections = slicing.slice_(builder, packed, starts=(0, one, 0), limits=(batch, n, n - one))
+    inner = factors.product_of_reflections(builder, reflections, scales)
+    inner = slicing.pad(builder, inner, [0, one, one], high=[0, 0, 0], value=0.0)
 
     def corner(value: Element, largest: Element) -> Element:
         """Return an element of Q, the unitary factor, from that of [[0, 0], [0, inner]]: only element (0, 0) changes.
@@ -215,9 +223,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
         return (row > column + 1).where(value.const(0.0), value)
 
-    # H and Q of the Hessenberg form, which a kernel reduces to those of the Schur form.
-    h, q = formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)
-    return *_reduced_by_kernel(builder, _real_parts(builder, h), _real_parts(builder, q)), scale
+    return formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)
 
 
 def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tuple[Tensor, Tensor]:

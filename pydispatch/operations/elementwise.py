@@ -87,21 +87,9 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
         if not _is_inline(t):
             inputs += [(part, broadcast_map(t.shape, rank)) for part in builder.parts(t)]
 
-    def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
-        """Apply the function to the arguments of the body and, in the order of `tensors`, inlined constants."""
-        s = Scalars(block)
-        arguments = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
-        operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None
-                    else next(arguments) for t in tensors]  # fmt: skip
-        try:
-            results = function(s, *operands)
-        except UnsupportedTypeError as error:
-            raise builder.fail(str(error)) from None
-        return [results] if isinstance(results, Scalar) else list(results)
-
     # The body is emitted first, because its results determine the types of the outputs.
     block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
-    scalars = elements(block, block.args)
+    scalars = _emit_elements(builder, function, tensors, block)
     types = [r.dtype for r in scalars]
     identity = AffineMap.identity(rank)
     outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
@@ -111,6 +99,22 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
     parts = [p for r in scalars for p in r.parts]
     values = iter(builder.generic_of(inputs, outputs, [True] * rank, block, parts))
     return [builder.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
+
+
+def _emit_elements(builder: Builder, function: Function, tensors: Sequence[Tensor], block: Block) -> list[Scalar]:
+    """Apply a function to the arguments of a block, which are elements of `tensors`, and return its results.
+
+    The tensors that are inline constants are no arguments: their elements are constants in the block.
+    """
+    s = Scalars(block)
+    arguments = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], block.args))
+    operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None
+                else next(arguments) for t in tensors]  # fmt: skip
+    try:
+        results = function(s, *operands)
+    except UnsupportedTypeError as error:
+        raise builder.fail(str(error)) from None
+    return [results] if isinstance(results, Scalar) else list(results)
 
 
 def _is_inline(t: Tensor) -> bool:
@@ -288,14 +292,9 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     if any(t.known is None or t.known.size > MOST_FOLDED_ELEMENTS for t in tensors):
         return None
     dtype = tensors[0].dtype
-    table = _fold_table()
-    function = table.get(name)
-    folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
-    is_exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
-    # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.
-    is_arithmetic_of_bools = dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")
-    if function is None or not is_exact or is_arithmetic_of_bools:
+    if not _can_fold(name, dtype):
         return None
+    function = _fold_table()[name]
     known = [t.known for t in tensors if t.known is not None]
     # Division by 0 is left to the run time; whether a size is 0 is not known.
     is_division = name in ("div", "rem", "floor_div", "floor_rem")
@@ -307,10 +306,7 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
         # Sums and products that wrap around are those of the exact numbers, wrapped around; other results are not.
         if name not in _WRAPPING and not all(_holds_sizes(builder, t.known_integers() or (), dtype) for t in tensors):
             return None
-        # Operators such as + apply to objects as well. Functions of sizes replace NumPy's functions, and the operators
-        # == and !=, which compare expressions by their terms.
-        function_of_sizes = {"max": maximum, "min": minimum, "div": truncated_quotient, "rem": truncated_remainder,
-                             "eq": equal, "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
+        function_of_sizes = _FUNCTIONS_OF_SIZES.get(name)
         function = np.vectorize(function_of_sizes, otypes=[object]) if function_of_sizes else function
     try:
         with np.errstate(all="ignore"):
@@ -320,3 +316,21 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     if name in _COMPARISONS:
         return builder.constant(np.asarray(result), BOOL)
     return builder.constant(_wrapped(np.asarray(result), dtype), dtype)
+
+
+def _can_fold(name: str, dtype: DType) -> bool:
+    """Return whether NumPy's result of an operation on numbers of a type is the one at run time."""
+    folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
+    is_exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
+    # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.
+    is_arithmetic_of_bools = dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")
+    return name in _fold_table() and is_exact and not is_arithmetic_of_bools
+
+
+_FUNCTIONS_OF_SIZES: dict[str, Callable[[Any, Any], Any]] = {
+    "max": maximum, "min": minimum, "div": truncated_quotient, "rem": truncated_remainder, "eq": equal,
+    "ne": lambda x, y: not equal(x, y),
+}  # fmt: skip
+"""Operation → its function of sizes, in place of NumPy's functions, and of == and !=, which compare expressions by
+their terms. Other operators, such as +, apply to sizes as well.
+"""

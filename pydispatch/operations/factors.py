@@ -53,28 +53,35 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         row_j = slice_axis(builder, a, axis=1, start=j, limit=j + 1)
         pivot_row = _row_of_largest(builder, column_j, j_scalar)
         eliminated, pivot = _eliminated(builder, a, j, j_scalar, column_j, row_j, pivot_row)
-
-        # Record the pivot's row, and whether this pivot is the first zero.
-        def with_pivot(before: Element, pivot_row: Element) -> Element:
-            """Return the index of the pivot's row, counted from 1, for row j; other rows keep the pivot `before`."""
-            is_row_j = before.position(axis=1, dtype=I64).is_equal(before.element_of(j_scalar))
-            return is_row_j.where(pivot_row.to(I32) + 1, before)
-
-        def first_zero_pivot(before: Element, pivot: Element) -> Element:
-            """Return the position of the first zero pivot, from 1: `before` unless that is 0 and this pivot is zero."""
-            is_first = pivot.is_equal(0.0) & before.is_equal(0)
-            return is_first.where(before.element_of(j_scalar).to(I32) + 1, before)
-
-        return [
-            eliminated,
-            formula(builder, with_pivot, pivots, reshape(builder, pivot_row, (batch, 1))),
-            formula(builder, first_zero_pivot, info, reshape(builder, pivot, (batch,))),
-        ]
+        pivots = _with_pivot(builder, pivots, j_scalar, reshape(builder, pivot_row, (batch, 1)))
+        return [eliminated, pivots, _first_zero_pivot(builder, info, j_scalar, reshape(builder, pivot, (batch,)))]
 
     no_pivots, no_info = full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)
     factors, pivots, info = _loop(builder, count, step, [a, no_pivots, no_info])
     lead = x.shape[:-2]
     return reshape(builder, factors, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, info, lead)
+
+
+def _with_pivot(builder: Builder, pivots: Tensor, j: Scalar, pivot_row: Tensor) -> Tensor:
+    """Return pivots [batch, count] with the index of the pivot's row [batch, 1], counted from 1, as pivot j."""
+
+    def element(before: Element, pivot_row: Element) -> Element:
+        """Return the new pivot j; others keep the value `before`."""
+        is_pivot_j = before.position(axis=1, dtype=I64).is_equal(before.element_of(j))
+        return is_pivot_j.where(pivot_row.to(I32) + 1, before)
+
+    return formula(builder, element, pivots, pivot_row)
+
+
+def _first_zero_pivot(builder: Builder, info: Tensor, j: Scalar, pivot: Tensor) -> Tensor:
+    """Return the position [batch] of the first zero pivot, from 1: `info` unless that is 0 and pivot j is zero."""
+
+    def element(before: Element, pivot: Element) -> Element:
+        """Return j + 1 for the first zero pivot, else the position `before`."""
+        is_first = pivot.is_equal(0.0) & before.is_equal(0)
+        return is_first.where(before.element_of(j).to(I32) + 1, before)
+
+    return formula(builder, element, info, pivot)
 
 
 def _row_of_largest(builder: Builder, column: Tensor, j: Scalar) -> Tensor:
@@ -118,16 +125,20 @@ def _eliminated(
     corner = slice_axis(builder, row_j, axis=2, start=j, limit=j + 1)
     pivot = slice_axis(builder, new_row_j, axis=2, start=j, limit=j + 1)
 
-    def element(value: Element, left: Element, *others: Element) -> Element:
+    def element(
+        value: Element, left: Element, old: Element, new: Element, pivot_row: Element, corner: Element, pivot: Element
+    ) -> Element:
         """Return an element of a matrix after the step.
 
         Args:
             value: The element before.
             left: Element of its row in column j.
-            others: `old` and `corner`, the elements of row j in its column and in column j; `new` and `pivot`, those of
-                the pivot's row; `pivot_row`, the index of that row.
+            old: Element of row j in its column.
+            new: Element of the pivot's row in its column.
+            pivot_row: Index of the pivot's row.
+            corner: Element of row j in column j.
+            pivot: Element of the pivot's row in column j.
         """
-        old, new, pivot_row, corner, pivot = others
         j = value.element_of(j_scalar)
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
         is_pivot_row = row.is_equal(pivot_row)  # this row contains the old row j after the exchange
@@ -256,10 +267,11 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         Right of column j it is `new`, an element of adjoint(H) a. In column j it is beta in row `row`, and
         an element v of the reflection's vector below that row. Other elements are unchanged.
         """
-        k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)  # own_column is j
+        column, j = value.position(axis=2, dtype=I64), value.element_of(column_index)
         is_below, is_in_or_below = _is_below(value, row_index, "gt"), _is_below(value, row_index, "ge")
-        in_column = is_below.where(v, is_in_or_below.where(beta, value))
-        return (k > own_column).where(new, k.is_equal(own_column).where(in_column, value))
+        in_column_j = is_below.where(v, is_in_or_below.where(beta, value))
+        is_after, is_in_column_j = column > j, column.is_equal(j)
+        return is_after.where(new, is_in_column_j.where(in_column_j, value))
 
     return formula(builder, element, a, reflected, vector, beta), vector, factor
 

@@ -72,9 +72,9 @@ def formula(builder: Builder, function: Formula, *tensors: Tensor) -> Tensor:
 def formulas(builder: Builder, function: Formula, *tensors: Tensor) -> list[Tensor]:
     """Compute several tensors by a formula that returns an element for each of them."""
 
-    def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
-        """Call the formula with scalars as elements, and return the scalars of its results."""
-        results = function(*(Element(s, scalar) for scalar in scalars))
+    def elements(emitter: Scalars, *scalars: Scalar) -> list[Scalar]:
+        """Call the formula with scalars as elements, whose operators emit operations; return the results' scalars."""
+        results = function(*(Element(emitter, scalar) for scalar in scalars))
         return [e.scalar for e in ([results] if isinstance(results, Element) else results)]
 
     return elementwise.apply_several(builder, elements, *tensors)

@@ -301,19 +301,21 @@ class _GatheredSlices:
         """Return an element of the result: the element of the tensor at the start of its slice plus an offset."""
         # The first arguments of the block are the coordinates of the slice's start.
         p = CoordinateBuilder(block, [Scalar(self.index_dtype, (a,)) for a in args[: len(self.axes_of_coordinates)]])
-        # Axis of the tensor → index of the element: first the index in its slice, 0 along axes that slices lack.
-        index_along = {
-            d: p.loop_index(self.loop_of_slice_dim[d]) if d in self.loop_of_slice_dim else p.index_constant(0)
-            for d in range(self.rank)
-        }
-        for d, loop in self.loop_of_batching_dim.items():
-            index_along[d] = p.loop_index(loop)
-        # Add the start of the slice along each axis that has a coordinate.
+        position = self._position_in_slice(p)
         for d, coordinate in zip(self.axes_of_coordinates, p.elements, strict=True):
             start = p.clamped(p.index_of(p.convert(coordinate, I64)), self.last_start[d])
-            index_along[d] = p.plus(start, index_along[d]) if d in self.loop_of_slice_dim else start
-        position = [index_along[d] for d in range(self.rank)]
+            position[d] = p.plus(start, position[d]) if d in self.loop_of_slice_dim else start
         return [p.add_op(tensor.ExtractOp(source, position, self.dtype.element)) for source in self.sources]
+
+    def _position_in_slice(self, p: CoordinateBuilder) -> list[SSAValue]:
+        """Return along each axis of the tensor the index in the slice or the batch; 0 along axes that it lacks."""
+        position = [
+            p.loop_index(self.loop_of_slice_dim[d]) if d in self.loop_of_slice_dim else p.index_constant(0)
+            for d in range(self.rank)
+        ]
+        for d, loop in self.loop_of_batching_dim.items():
+            position[d] = p.loop_index(loop)
+        return position
 
 
 def _slice_at(

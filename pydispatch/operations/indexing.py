@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IndexType, IntegerAttr, i64
@@ -337,15 +338,9 @@ def insert_slice(
     """
     if update.shape == x.shape:  # in bounds, it replaces every element
         return update
-    # Small constants are updated at compile time.
-    if x.known is not None and update.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
-        known_begins = [n for n in begins if not isinstance(n, Expr)]
-        if len(known_begins) == x.rank:
-            # Expressions over sizes are stored as objects by NumPy; if x has them, it is an array of objects already.
-            array = x.known.astype(object) if update.is_symbolic else x.known.copy()
-            steps = zip(known_begins, update.known.shape, strides or [1] * x.rank, strict=True)
-            array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
-            return builder.constant(array, x.dtype)
+    updated = _updated_constant(x, update, begins, strides or [1] * x.rank)
+    if updated is not None:
+        return builder.constant(updated, x.dtype)
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase:
         """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
@@ -364,3 +359,15 @@ def insert_slice(
         )  # fmt: skip
         parts.append(builder.add(op).result)
     return builder.wrap(x.dtype, x.shape, *parts)
+
+
+def _updated_constant(x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int]) -> Any:
+    """Return the elements of `insert_slice` as an array if they are a small constant, else None."""
+    known_begins = [n for n in begins if not isinstance(n, Expr)]
+    if x.known is None or update.known is None or x.known.size > MOST_FOLDED_ELEMENTS or len(known_begins) < x.rank:
+        return None
+    # Expressions over sizes are stored as objects by NumPy; if x has them, it is an array of objects already.
+    array = x.known.astype(object) if update.is_symbolic else x.known.copy()
+    steps = zip(known_begins, update.known.shape, strides, strict=True)
+    array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
+    return array

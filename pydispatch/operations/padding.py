@@ -54,15 +54,11 @@ def pad_between(
     """
     steps: list[Size] = []  # for each axis the distance of neighbouring elements of x in the result
     shape: list[Size] = []  # of the result
-    for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
+    for axis, (n, below, above, between) in enumerate(zip(x.shape, low, high, interior, strict=True)):
         steps.append(_step(builder, between))  # between + 1, with a check
-        # The size from the first to the last element, (n - 1) * step + 1; 0 if there is none.
-        formula_value = builder.index(n * steps[-1] - steps[-1] + 1)
-        spread = builder.size_of(builder.add(arith.MaxSIOp(formula_value, builder.index(0))).result, "spread")
-        shape.append(below + spread + above)
-        builder.require_positive(
-            shape[-1] + 1, f"negative padding crops more of axis {len(shape) - 1} of {x} than the axis has"
-        )
+        shape.append(below + _spread(builder, n, steps[axis]) + above)
+        message = f"negative padding crops more of axis {axis} of {x} than the axis has"
+        builder.require_positive(shape[axis] + 1, message)
     # Every element of the result is read from `padded`, x with one padding element after each axis: [a b c 0]. Padding
     # reads the last position along an axis, which is the size of x.
     padded = pad(builder, x, low=[0] * x.rank, high=[1] * x.rank, value=value)
@@ -95,6 +91,12 @@ def _step(builder: Builder, between: Size) -> Size:
     """Return the distance of neighbours with `between` elements between them. Add a check that this is not negative."""
     builder.require_positive(between + 1, "the interior padding is negative")
     return between + 1
+
+
+def _spread(builder: Builder, n: Size, step: Size) -> Size:
+    """Return the size from the first to the last of n elements, (n - 1) * step + 1; 0 if there is none."""
+    formula_value = builder.index(n * step - step + 1)
+    return builder.size_of(builder.add(arith.MaxSIOp(formula_value, builder.index(0))).result, "spread")
 
 
 def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:

@@ -123,9 +123,8 @@ def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation
 class Reals:
     """Builder of scalar operations in a block; both operands of a binary operation have the same type.
 
-    Each method appends operations and returns their result. Operations are found by name: `unary` calls the method
-    `_name`, such as `_floor`, for functions without an operation of their own. Complex numbers are only composed and
-    taken apart here; the subclass `Scalars` computes with them.
+    Each method appends operations and returns their result; `binary` and `unary` apply a function by its name. Complex
+    numbers are only composed and taken apart here; the subclass `Scalars` computes with them.
     """
 
     def __init__(self, block: Block) -> None:
@@ -213,8 +212,8 @@ class Reals:
         return self.select(is_truncated, self.binary("sub", quotient, self.const(1, lhs.dtype)), quotient)
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method `_name` of this class, such
-        as abs, neg, sign, not.
+        """Apply a function of one number: of a float by one operation if it is in FLOAT_FUNCTIONS, else by the method
+        `_name` of this class, such as `_sign`.
         """
         if a.dtype.is_float and name in _FLOAT_UNARY:
             return self.emit(a.dtype, _operation(_FLOAT_UNARY[name], a.value))
@@ -328,7 +327,7 @@ class Reals:
             if source.bits == to.bits:  # f16 and bf16, for example: through f32
                 return arith.TruncFOp(self.add_op(arith.ExtFOp(value, F32.element)), element)
             return arith.TruncFOp(value, element) if source.bits > to.bits else arith.ExtFOp(value, element)
-        if source.is_float:
+        if source.is_float:  # this project's lowerings of these operations saturate, as `convert` states
             return arith.FPToUIOp(value, element) if to.is_unsigned else arith.FPToSIOp(value, element)
         if to.is_float:
             return arith.UIToFPOp(value, element) if source.is_unsigned else arith.SIToFPOp(value, element)

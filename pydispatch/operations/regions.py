@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from pydispatch.graph.dtypes import BOOL, F32, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, elementwise, reductions, shapes, slicing
-from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.formulas import Element, Formula, formula
 from pydispatch.operations.sampling import Tap, sampled, zero_padded_taps
 
 # -- non-maximum suppression
@@ -36,8 +37,42 @@ def best_boxes(
         most: Maximum number of boxes kept per set, of rank 0; None for no maximum.
     """
     sets, count = good.shape
+    suppression = _Suppression(builder, sides, good, limit, is_over, most)
+    # At first no box is kept, and each set has 0 kept boxes.
+    none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)
+    return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], suppression.visit)[0]
 
-    def hides(*operands: Element) -> Element:
+
+@dataclass(frozen=True)
+class _Suppression:
+    """Loop over boxes, from the best on, that keeps those that no kept one hides. Attributes: see `best_boxes`."""
+
+    builder: Builder
+    sides: Sequence[Tensor]
+    good: Tensor
+    limit: Tensor
+    is_over: IsOver
+    most: Tensor | None
+
+    def visit(self, index: Size, carried: list[Tensor]) -> list[Tensor]:
+        """Keep box `index` of each set if it may remain, no kept box hides it, and its set is below its maximum.
+
+        index: number of the visited box. carried: which boxes are kept so far, bool [sets, boxes], and how many per
+        set, i64 [sets, 1]. Return both after the visit.
+        """
+        builder, (kept, kept_count) = self.builder, carried
+        corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in self.sides]
+        box_number = reductions.size_as(builder, index, I64)
+        hides = formula(builder, self._hides, *self.sides, *corners, self.limit, kept)
+        is_hidden = reductions.reduce(builder, "or", hides, axes=[1], keep=True)
+        may_remain = slicing.slice_axis(builder, self.good, axis=1, start=index, limit=index + 1)
+        is_new = formula(builder, lambda remains, hidden: remains & ~hidden, may_remain, is_hidden)
+        if self.most is not None:
+            is_new = formula(builder, lambda is_new, n, most: is_new & (n < most), is_new, kept_count, self.most)
+        kept = formula(builder, _with_box, kept, is_new, box_number)
+        return [kept, formula(builder, lambda n, is_new: n + is_new.to(I64), kept_count, is_new)]
+
+    def _hides(self, *operands: Element) -> Element:
         """Return whether a box is kept and its intersection over union with the visited box exceeds the limit.
 
         The operands are the corners of the box, then those of the visited box (each lower y, x, upper y, x), the limit,
@@ -48,42 +83,12 @@ def best_boxes(
         width = (high_x.min(x1) - low_x.max(x0)).max(0.0)
         intersection = height * width
         union = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - intersection
-        return kept & is_over(intersection, union, limit.to(intersection.dtype))
+        return kept & self.is_over(intersection, union, limit.to(intersection.dtype))
 
-    def visit(index: Size, carried: list[Tensor]) -> list[Tensor]:
-        """Keep box `index` of each set if it may remain, no kept box hides it, and its set is below its maximum.
 
-        The enclosing function's arguments are used: `good` (whether a box may remain), `sides` (the corners), `most`
-        (the maximum, or None), and `limit` (the threshold of the overlap).
-
-        index: number of the visited box. carried: which boxes are kept so far, bool [sets, boxes], and how many per
-        set, i64 [sets, 1]. Return both after the visit.
-        """
-        kept, kept_count = carried
-        corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
-        box_number = reductions.size_as(builder, index, I64)
-        # Whether a box that is kept overlaps the visited one by more than the threshold.
-        is_hidden = reductions.reduce(
-            builder, "or", formula(builder, hides, *sides, *corners, limit, kept), axes=[1], keep=True
-        )
-        # Whether the visited box is kept; it is then added to `kept` at its index.
-        may_remain = slicing.slice_axis(builder, good, axis=1, start=index, limit=index + 1)
-        is_kept = formula(builder, lambda remains, hidden: remains & ~hidden, may_remain, is_hidden)
-        if most is not None:
-            is_kept = formula(builder, lambda is_new, n, limit: is_new & (n < limit), is_kept, kept_count, most)
-        kept = formula(
-            builder,
-            # old[set, box] | (box == index & is_new[set])
-            lambda old, is_new, index: (old.position(axis=1, dtype=I64).is_equal(index) & is_new) | old,
-            kept,
-            is_kept,
-            box_number,
-        )
-        return [kept, formula(builder, lambda n, is_new: n + is_new.to(I64), kept_count, is_kept)]
-
-    # At first no box is kept, and each set has 0 kept boxes.
-    none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)
-    return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], visit)[0]
+def _with_box(kept: Element, is_new: Element, index: Element) -> Element:
+    """Return whether a box is kept: it was before, or it is the visited box, `index`, which is kept if `is_new`."""
+    return (kept.position(axis=1, dtype=I64).is_equal(index) & is_new) | kept
 
 
 # -- sampling of boxes
@@ -120,26 +125,26 @@ def box_taps(
         start, end = (slicing.slice_axis(builder, boxes, axis=1, start=n, limit=n + 1) for n in (1 - side, 3 - side))
         samples = count * samples_per_cell
         sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
-
-        # `samples` is a default argument, since the closure would see its value of a later iteration.
-        def position(s: Element, lo: Element, hi: Element, samples: int = samples) -> Element:
-            """Return the position of sample s of a box along the axis, in elements of the image.
-
-            The box is from `lo` to `hi` in box coordinates, and has `samples` equidistant samples. Without half pixels,
-            it extends over at least one element, as in the first version of RoiAlign.
-            """
-            first, last = (v.to(F32) * scale - (0.5 if is_half_pixel else 0.0) for v in (lo, hi))
-            extent = last - first if is_half_pixel else (last - first).max(1.0)
-            return first + (s + 0.5) * extent / float(samples)
-
-        positions = formula(builder, position, sample, start, end)
+        positions = formula(builder, _sample_position(samples, scale, is_half_pixel), sample, start, end)
         broadcast_shape = [boxes.shape[0], 1, samples, 1] if side == 0 else [boxes.shape[0], 1, 1, samples]
-        taps.append(
-            _clamped_taps(
-                builder, shapes.reshape(builder, positions, broadcast_shape), reductions.size_as(builder, size, F32)
-            )
-        )
+        positions = shapes.reshape(builder, positions, broadcast_shape)
+        taps.append(_clamped_taps(builder, positions, reductions.size_as(builder, size, F32)))
     return taps
+
+
+def _sample_position(samples: int, scale: float, is_half_pixel: bool) -> Formula:
+    """Return the formula of the position of a sample of a box along an axis, in elements of the image.
+
+    A box has `samples` equidistant samples. For `scale` and `is_half_pixel`, see `box_taps`.
+    """
+
+    def position(sample: Element, start: Element, end: Element) -> Element:
+        """Return the position of a sample of the box from `start` to `end`, in box coordinates."""
+        first, last = (v.to(F32) * scale - (0.5 if is_half_pixel else 0.0) for v in (start, end))
+        extent = last - first if is_half_pixel else (last - first).max(1.0)
+        return first + (sample + 0.5) * extent / float(samples)
+
+    return position
 
 
 def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
@@ -149,44 +154,36 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
     (index, weight), on an axis of 4 elements: the position 1.25 has the taps (1, 0.75) and (2, 0.25), 3.5 has (3, 1)
     and (3, 0), and 4.5 has (3, 0) and (3, 0).
     """
-
-    def low(value: Element, n: Element) -> Element:
-        """Return the element before a position that is clamped to an axis of n elements."""
-        return value.max(0.0).unary("floor").min(n - 1.0)
-
-    def inside(value: Element, n: Element) -> Element:
-        """Return whether a position is at most one element outside of an axis of n elements.
-
-        For other positions, `weight_before` and `weight_after` are 0.
-        """
-        return (value >= -1.0) & (value <= n)
-
-    def fraction(value: Element, n: Element) -> Element:
-        """Return the distance of a position, clamped to the axis, from the element `low` before it.
-
-        It is 0 if that is the last element, because positions after it are clamped to it.
-        """
-        return (value.max(0.0) - low(value, n)).min(1.0) * (low(value, n) < n - 1.0).where(value.const(1.0), 0.0)
-
-    def weight_before(value: Element, n: Element) -> Element:
-        """Return the weight of the element before the position, or 0 outside."""
-        return inside(value, n).where(1.0 - fraction(value, n), 0.0)
-
-    def weight_after(value: Element, n: Element) -> Element:
-        """Return the weight of the element after the position, or 0 outside."""
-        return inside(value, n).where(fraction(value, n), 0.0)
-
     # The tap of the element before each position, then that of the element after it.
     return [
         Tap(
-            formula(builder, lambda v, n: low(v, n).to(I64), positions, length),
-            formula(builder, weight_before, positions, length),
+            formula(builder, lambda v, n: _element_before(v, n).to(I64), positions, length),
+            formula(builder, lambda v, n: _is_near(v, n).where(1.0 - _fraction(v, n), 0.0), positions, length),
         ),
         Tap(
-            formula(builder, lambda v, n: (low(v, n) + 1.0).min(n - 1.0).to(I64), positions, length),
-            formula(builder, weight_after, positions, length),
+            formula(builder, lambda v, n: (_element_before(v, n) + 1.0).min(n - 1.0).to(I64), positions, length),
+            formula(builder, lambda v, n: _is_near(v, n).where(_fraction(v, n), 0.0), positions, length),
         ),
     ]
+
+
+def _element_before(position: Element, n: Element) -> Element:
+    """Return the element before a position that is clamped to an axis of n elements."""
+    return position.max(0.0).unary("floor").min(n - 1.0)
+
+
+def _is_near(position: Element, n: Element) -> Element:
+    """Return whether a position is at most one element outside of an axis of n elements."""
+    return (position >= -1.0) & (position <= n)
+
+
+def _fraction(position: Element, n: Element) -> Element:
+    """Return the distance of a position, clamped to the axis, from the element before it.
+
+    It is 0 if that is the last element, because positions after it are clamped to it.
+    """
+    distance = (position.max(0.0) - _element_before(position, n)).min(1.0)
+    return distance * (_element_before(position, n) < n - 1.0).where(position.const(1.0), 0.0)
 
 
 def mean_of_boxes(
@@ -199,8 +196,7 @@ def mean_of_boxes(
         builder: The builder.
         x: Images, [images, channels, height, width].
         images: Index of the image of each box, [boxes].
-        taps: For each spatial axis, the taps of the samples: a tap is the index and the weight of an element that a
-            sample reads. Their tensors broadcast to [boxes, 1, samples along the height, samples along the width].
+        taps: The taps of the samples along both axes, as `box_taps` returns them.
         cells: Numbers of rows and columns of cells in a box.
         samples_per_cell: Number of samples in a cell along each axis.
     """
@@ -246,24 +242,21 @@ def moved_windows(
         raise builder.fail(f"windows of {x} are moved by {offset} in {offset_groups} group(s) of offsets; expected "
                      f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
     # Each group is sampled as an image of its own: the samples are [n * groups, channels of a group, kernel, out...].
-    moved = shapes.reshape(builder, offset, [n * offset_groups, 1, kernel_size, rank, *out])
+    images, image_channels = n * offset_groups, channels // offset_groups
+    moved = shapes.reshape(builder, offset, [images, 1, kernel_size, rank, *out])
     taps = []  # along each axis the two neighbours of each position, with their weights
     for d in range(rank):
-        offset_along_axis = shapes.reshape(
-            builder,
-            slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
-            [n * offset_groups, 1, kernel_size, *out],
-        )
+        offset_along_axis = slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1)
+        offset_along_axis = shapes.reshape(builder, offset_along_axis, [images, 1, kernel_size, *out])
         # The position of each element of the kernel in the first window, which begins `low` elements before the image.
         in_first_window = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
         positions = _positions_along(builder, offset_along_axis, in_first_window, strides[d], d)
         taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
-    images = shapes.reshape(builder, x, [n * offset_groups, channels // offset_groups, *x.shape[2:]])
-    samples = sampled(builder, images, (n * offset_groups, channels // offset_groups, kernel_size, *out), taps)
+    groups_as_images = shapes.reshape(builder, x, [images, image_channels, *x.shape[2:]])
+    samples = sampled(builder, groups_as_images, (images, image_channels, kernel_size, *out), taps)
     if mask is not None:
-        samples = elementwise.binary(
-            builder, "mul", samples, shapes.reshape(builder, mask, [n * offset_groups, 1, kernel_size, *out])
-        )
+        factors = shapes.reshape(builder, mask, [images, 1, kernel_size, *out])
+        samples = elementwise.binary(builder, "mul", samples, factors)
     return shapes.reshape(builder, samples, [n, channels * kernel_size, *out])
 
 

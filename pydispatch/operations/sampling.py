@@ -69,12 +69,16 @@ def sampled(
             return [image, channel, *tap_indices]
 
         indices = [tap.index for tap in combination] + ([batch] if batch is not None else [])
-        terms.append(elements_at(builder, x, shape, coordinates, *indices))
-        weight = combination[0].weight
-        for tap in combination[1:]:
-            weight = elementwise.binary(builder, "mul", weight, tap.weight)
-        terms.append(weight)
+        terms += [elements_at(builder, x, shape, coordinates, *indices), product_of_weights(builder, combination)]
     return formula(builder, sum_of_products, *terms)
+
+
+def product_of_weights(builder: Builder, taps: Sequence[Tap]) -> Tensor:
+    """Return the weight of a combination of taps, one for each spatial axis."""
+    weight = taps[0].weight
+    for tap in taps[1:]:
+        weight = elementwise.binary(builder, "mul", weight, tap.weight)
+    return weight
 
 
 def zero_padded_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:

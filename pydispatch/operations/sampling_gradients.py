@@ -10,7 +10,7 @@ from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, elementwise, reductions, shapes, slicing
-from pydispatch.operations.sampling import GridSampler, grid_taps, sampled
+from pydispatch.operations.sampling import GridSampler, grid_taps, product_of_weights, sampled
 
 
 def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
@@ -51,13 +51,9 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
     positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
     for taps in itertools.product(*grid_taps(builder, x, grid, how)):
-        weight = taps[0].weight
-        for tap in taps[1:]:
-            weight = elementwise.binary(builder, "mul", weight, tap.weight)
-        factors = shapes.expand_dims(builder, without_channels(weight), [spatial + 1])
-        updates.append(
-            shapes.reshape(builder, elementwise.binary(builder, "mul", values, factors), [count, x.shape[1]])
-        )
+        factors = without_channels(product_of_weights(builder, taps))
+        weighted = elementwise.binary(builder, "mul", values, shapes.expand_dims(builder, factors, [spatial + 1]))
+        updates.append(shapes.reshape(builder, weighted, [count, x.shape[1]]))
         positions[0].append(row(shapes.iota(builder, lead, axis=0, dtype=I64)))
         for d, tap in enumerate(taps):
             positions[1 + d].append(row(without_channels(tap.index)))

@@ -56,14 +56,7 @@ def scatter(
     # are [*batch axes, *axes of x], and `positions` has their coordinates [*batch axes] along each axis in `indexed`.
     x = tensors[0]
     indices = _widened(builder, indices)
-    positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
-    # Axes of x with a coordinate of each slice, in the order of `positions`. Along a batching axis it is the slice's
-    # own index.
-    indexed = [*axes.start_index_map, *axes.batching_dims]
-    for n in axes.indices_batching_dims:
-        lead = axes.indices_batch_dims(indices.rank)
-        shape = tuple(indices.shape[d] for d in lead)
-        positions.append(iota(builder, shape, lead.index(n), indices.dtype))
+    indexed, positions = _positions(builder, indices, axes)
     slices = [_with_all_axes(builder, update, x, axes) for update in updates]
     batch = slices[0].rank - x.rank  # number of axes that count the slices
     # A slice with several elements along an indexed axis is divided into slices of one element.
@@ -81,10 +74,8 @@ def scatter(
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
     slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
     if batch == 0:  # there is a single slice
-        slices, positions = (
-            [expand_dims(builder, slice_, axes=[0]) for slice_ in slices],
-            [expand_dims(builder, p, axes=[0]) for p in positions],
-        )
+        slices = [expand_dims(builder, slice_, axes=[0]) for slice_ in slices]
+        positions = [expand_dims(builder, p, axes=[0]) for p in positions]
         batch = 1
     if not indexed:  # slices of the shape of x: each begins at 0
         indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
@@ -92,6 +83,19 @@ def scatter(
     indexed_first = [transpose(builder, tensor_, order) for tensor_ in tensors]
     results = _scattered(builder, indexed_first, rows, slices, depth=len(indexed), combine=combine, unique=unique)
     return [transpose(builder, result, [order.index(d) for d in range(x.rank)]) for result in results]
+
+
+def _positions(builder: Builder, indices: Tensor, axes: GatherAxes) -> tuple[list[int], list[Tensor]]:
+    """Return the axes of the tensors with a coordinate of each slice, and the coordinates [*batch axes] along each.
+
+    Along a batching axis the coordinate is the slice's own index.
+    """
+    positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
+    lead = axes.indices_batch_dims(indices.rank)
+    batch_shape = tuple(indices.shape[d] for d in lead)
+    for n in axes.indices_batching_dims:
+        positions.append(iota(builder, batch_shape, lead.index(n), indices.dtype))
+    return [*axes.start_index_map, *axes.batching_dims], positions
 
 
 def _divided(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.size_functions import one_unless_empty
-from pydispatch.graph.sizes import Expr, product
+from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, ordering, reductions, scans, shapes, slicing
 from pydispatch.operations.assignment import put_rows
@@ -112,37 +112,42 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
     """
     size = columns[0].shape[0]
     positions = shapes.iota(builder, [size], axis=0, dtype=I64)
-
-    def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
-        """Return whether row `a` precedes row `other` in lexicographic order of their columns.
-
-        NaN is greater than all numbers. The last scalar of each is the row's index in the table, and is ignored.
-        """
-        less = scalars.const(value=False, dtype=BOOL)
-        for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):  # earlier columns take precedence
-            below, tied = ordering.less(scalars, u, v), scalars.compare("eq", u, v)
-            less = scalars.binary("or", below, scalars.binary("and", tied, less))
-        return less
-
     # Sort the rows, so that equal rows are a run. The sort is stable: the first row of a run is the first of these in
     # the table. `origin` has the index in the table of each sorted row: [1, 0, 2] in the example.
-    *sorted_columns, origin = ordering.sort(builder, [*columns, positions], axis=0, before=before)
+    *sorted_columns, origin = ordering.sort(builder, [*columns, positions], axis=0, before=_is_row_before)
     starts, run_index = _runs(builder, sorted_columns)
 
     # A distinct row is the first one of a run. Scattering the runs' indices by `origin` undoes the sort: sorted row i
     # is row origin[i] of the table, so that inverse[origin[i]] = run_index[i].
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
-    zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
+    zeros = _repeated(builder, 0, size)
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
-    zeros_of_distinct = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
+    zeros_of_distinct = _repeated(builder, 0, first.shape[0])
     if not sort:  # renumber the distinct rows by their first occurrence: distinct row order[k] becomes number k
         first, order = ordering.sort_with_indices(builder, first, axis=0)
         ranks = shapes.iota(builder, first.shape, axis=0, dtype=I64)
         rank_of_sorted = put_rows(builder, zeros_of_distinct, [order], ranks, combine=None)
         inverse = take(builder, rank_of_sorted, inverse, axis=0)
-    ones = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(1, I64), (size,)))
     # Count the rows of each distinct row: add 1 at its index for each of them.
+    ones = _repeated(builder, 1, size)
     return first, inverse, put_rows(builder, zeros_of_distinct, [inverse], ones, combine="add")
+
+
+def _is_row_before(scalars: Scalars, row: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+    """Return whether a row precedes another one in lexicographic order of their columns.
+
+    NaN is greater than all numbers. The last scalar of each is the row's index in the table, and is ignored.
+    """
+    less = scalars.const(value=False, dtype=BOOL)
+    for u, v in zip(reversed(row[:-1]), reversed(other[:-1]), strict=True):  # earlier columns take precedence
+        below, tied = ordering.less(scalars, u, v), scalars.compare("eq", u, v)
+        less = scalars.binary("or", below, scalars.binary("and", tied, less))
+    return less
+
+
+def _repeated(builder: Builder, value: int, count: Size) -> Tensor:
+    """Return a vector of `count` equal integers."""
+    return builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(value, I64), (count,)))
 
 
 def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -154,18 +159,15 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """
     size = columns[0].shape[0]
     head_count = one_unless_empty(size)  # 1, or 0 for a table without rows
-    # The row before each row; the first row, which has none, is repeated.
-    previous = [
-        slicing.concat(
-            builder,
-            [
-                slicing.slice_axis(builder, c, axis=0, start=0, limit=head_count),
-                slicing.slice_axis(builder, c, axis=0, start=0, limit=size - head_count),
-            ],
-            axis=0,
+
+    def preceded(column: Tensor) -> Tensor:
+        """Return the element before each element of a column; the first one, which has none, is repeated."""
+        head, all_but_last = (
+            slicing.slice_axis(builder, column, axis=0, start=0, limit=n) for n in (head_count, size - head_count)
         )
-        for c in columns
-    ]
+        return slicing.concat(builder, [head, all_but_last], axis=0)
+
+    previous = [preceded(column) for column in columns]
 
     def begins(i: Element, *pairs: Element) -> Element:
         """Return whether row i is the first row or differs from the previous one.

@@ -96,36 +96,37 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
     the axes correspond.
     """
     groups: list[Group] = []
-    # Axes are added to a group, on the side with fewer elements, until its sides have equal numbers.
     i = j = 0
     while i < len(old) or j < len(new):
-        group: Group = ([], [])
-        old_count: Size = 1
-        new_count: Size = 1
-        if i < len(old):
-            group[0].append(i)
-            old_count, i = old[i], i + 1
-        if j < len(new):
-            group[1].append(j)
-            new_count, j = new[j], j + 1
-        while old_count != new_count:
-            try:
-                old_has_fewer = sign_unless_empty(new_count - old_count) > 0
-            except UndecidedError:  # the side whose count is a number grows first
-                old_has_fewer = isinstance(new_count, Expr) and not isinstance(old_count, Expr)
-            if old_has_fewer and i < len(old):
-                group[0].append(i)
-                old_count, i = old_count * old[i], i + 1
-            elif j < len(new):
-                group[1].append(j)
-                new_count, j = new_count * new[j], j + 1
-            elif i < len(old):  # the new shape has no axes left
-                group[0].append(i)
-                old_count, i = old_count * old[i], i + 1
-            else:
-                return None
-        groups.append(group)
+        sides = _first_group(old[i:], new[j:])
+        if sides is None:
+            return None
+        old_axes, new_axes = sides
+        groups.append((list(range(i, i + old_axes)), list(range(j, j + new_axes))))
+        i, j = i + old_axes, j + new_axes
     return groups
+
+
+def _first_group(old: Shape, new: Shape) -> tuple[int, int] | None:
+    """Return how many axes of each shape are its first group, as for `_groups`: 2 and 1 for [2, 3, 4] and [6, 2, 2]."""
+    old_axes, new_axes = min(1, len(old)), min(1, len(new))
+    old_count, new_count = old[0] if old else 1, new[0] if new else 1  # of elements
+    while old_count != new_count:  # add an axis on the side with fewer elements, or on the only side that has one
+        if old_axes < len(old) and (new_axes == len(new) or _is_fewer(old_count, new_count)):
+            old_count, old_axes = old_count * old[old_axes], old_axes + 1
+        elif new_axes < len(new):
+            new_count, new_axes = new_count * new[new_axes], new_axes + 1
+        else:
+            return None
+    return old_axes, new_axes
+
+
+def _is_fewer(count: Size, other: Size) -> bool:
+    """Return whether a number of elements is less than another one; if it is undecided, whether only it is static."""
+    try:
+        return sign_unless_empty(other - count) > 0
+    except UndecidedError:
+        return isinstance(other, Expr) and not isinstance(count, Expr)
 
 
 def _without_groups_of_ones(groups: list[Group]) -> list[Group]:

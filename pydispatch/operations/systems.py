@@ -73,14 +73,7 @@ def tridiagonal_solve(
     )
     eliminated = _eliminate_below_diagonal(builder, [below, diagonals, _without_last(builder, above)], sides)
     solution = _solve_three_bands(builder, eliminated)
-
-    def position_if_zero(pivot: Element) -> Element:
-        """Return the position of a pivot, counted from 1, if it is zero; else _NO_POSITION."""
-        return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, _NO_POSITION)
-
-    # eliminated[0] has the pivots [n, batch, 1]: the minimum over the rows is one number per system.
-    first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, eliminated[0]), axes=[0, 2])
-    status = formula(builder, lambda at: (at < _NO_POSITION).where(at, 0), first_zero)
+    status = _first_zero_pivots(builder, eliminated[0])
     solution = shapes.reshape(builder, shapes.transpose(builder, solution, [1, 0, 2]), y.shape)
     return solution, shapes.reshape(builder, status, shape[:-1])
 
@@ -159,6 +152,17 @@ def _choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
     return swaps, smaller / larger.is_equal(0.0).where(larger.const(1.0), larger)
 
 
+def _first_zero_pivots(builder: Builder, pivots: Tensor) -> Tensor:
+    """Return the position of each system's first zero pivot, counted from 1, or 0: of pivots [n, batch, 1] [batch]."""
+
+    def position_if_zero(pivot: Element) -> Element:
+        """Return the position of a pivot, counted from 1, if it is zero; else _NO_POSITION."""
+        return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, _NO_POSITION)
+
+    first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, pivots), axes=[0, 2])
+    return formula(builder, lambda at: (at < _NO_POSITION).where(at, 0), first_zero)
+
+
 def _eliminate_bands(pivot: Element, above: Element, low: Element, middle: Element, high: Element) -> list[Element]:
     """Return the three bands of the eliminated row, and the two of the remaining next row.
 
@@ -186,13 +190,10 @@ def _solve_three_bands(builder: Builder, eliminated: list[Tensor]) -> Tensor:
     """
     sides = eliminated[-1]
 
-    def solved(pivot: Element, first: Element, second: Element, side: Element, x: Element, y: Element) -> Element:
-        """Return the unknown of a row from x and y, those of the next two rows, with factors `first` and `second`."""
-        return (side - first * x - second * y) / pivot
-
     def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Solve row `index`. Carried are the solutions of the next row and of the one after it."""
-        new = formula(builder, solved, *(row(builder, v, index) for v in eliminated), *carried)
+        """Solve row `index` of `eliminated`. Carried are the solutions of the next row and of the one after it."""
+        bands_and_side = [row(builder, tensor, index) for tensor in eliminated]
+        new = formula(builder, _unknown, *bands_and_side, *carried)
         return [new, carried[0]], [new]
 
     # The loop goes from the last row to the first. The two unknowns after the last row count as 0.
@@ -200,6 +201,11 @@ def _solve_three_bands(builder: Builder, eliminated: list[Tensor]) -> Tensor:
     rows = [(sides.dtype, sides.shape[1:])]
     _, (solution,) = control.scan(builder, sides.shape[0], [zeros, zeros], step, rows=rows, backwards=True)
     return solution
+
+
+def _unknown(pivot: Element, first: Element, second: Element, side: Element, x: Element, y: Element) -> Element:
+    """Return the unknown of a row from x and y, those of the next two rows, with factors `first` and `second`."""
+    return (side - first * x - second * y) / pivot
 
 
 def determinant(builder: Builder, factored: Tensor, pivots: Tensor) -> Tensor:

@@ -176,27 +176,35 @@ class _Selection:
     select: Select
 
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emit the body of the loops: replace the selected element and its index by the next element of the window and
-        its index, unless `select` emits that the selected one stays.
+        """Emit the body of the loops over windows, and in them over the positions in a window.
 
-        The loops are over the windows along each axis, then over the positions in a window.
-        `args` are an unused element of the uninitialized operand that only states the sizes of windows, the parts of
-        the selected element, and its row-major index in x; -1 for none yet. Return the new parts and the new index.
+        It replaces the selected element and its index by the next element of the window, unless `select` emits that the
+        selected one stays. Return the new parts and the new index.
+
+        args: an unused element of the operand that only states the sizes of windows, the parts of the selected element,
+        and its row-major index in x; -1 for none yet.
         """
         p = CoordinateBuilder(block, [])
-        best, best_index = Scalar(self.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
-        # The next element of the window. The position of padding is outside of x, and the read is clamped.
+        _, *selected_parts, selected_index = args
+        selected, index = Scalar(self.dtype, tuple(selected_parts)), Scalar(I64, (selected_index,))
+        next_element, next_index, is_inside = self._next(p)
+        is_first = p.compare("lt", index, p.const(0, I64))  # the first element of x in a window is taken in any case
+        stays = self.select(p, selected, next_element)
+        is_preferred = p.binary("or", is_first, p.unary("not", stays))
+        is_taken = p.binary("and", is_inside, is_preferred)  # padding is never selected
+        return [*p.select(is_taken, next_element, selected).parts, p.select(is_taken, next_index, index).value]
+
+    def _next(self, p: CoordinateBuilder) -> tuple[Scalar, Scalar, Scalar]:
+        """Return the window's element at the loops' position, its row-major index in x, and whether it is one of x.
+
+        The position of padding is outside of x, and the read is clamped.
+        """
         positions, is_inside = self._positions(p)
         clamped = [p.clamped(position, last) for position, last in zip(positions, self.last_position, strict=True)]
         element = _element_at(p, self.dtype, self.parts, clamped)
         linear_index = _row_major_index(p, positions, self.shape)
-        element_index = Scalar(I64, (p.add_op(arith.IndexCastOp(linear_index, I64.element)),))
-        # The first element of x in a window is taken in any case.
-        is_first = p.compare("lt", best_index, p.const(0, I64))
-        best_stays = self.select(p, best, element)
-        is_preferred = p.binary("or", is_first, p.unary("not", best_stays))
-        taken = p.binary("and", Scalar(BOOL, (is_inside,)), is_preferred)  # padding is never selected
-        return [*p.select(taken, element, best).parts, p.select(taken, element_index, best_index).value]
+        index = Scalar(I64, (p.add_op(arith.IndexCastOp(linear_index, I64.element)),))
+        return element, index, Scalar(BOOL, (is_inside,))
 
     def _positions(self, p: CoordinateBuilder) -> tuple[list[SSAValue], SSAValue]:
         """Return the position in x of the window's element along each axis, and an i1: whether x has this element."""

@@ -192,14 +192,13 @@ class _Pairs:
         # The real product of two such rows is the real part of adjoint(u) v. That of i u and v is its imaginary part.
         real_part = _row_products(builder, u, v)
         imaginary_part = _row_products(builder, times_imaginary_unit(builder, u), v)
-        phase = formulas(builder, unit_conjugate, real_part, imaginary_part)
+        cosine, sine = formulas(builder, unit_conjugate, real_part, imaginary_part)  # real and imaginary part of phases
+        return self._with_phases(columns, cosine, sine), self._with_phases(vectors, cosine, sine)
 
-        def with_phase(x: Tensor) -> Tensor:
-            """Return x with the second column of each pair multiplied by the pair's phase."""
-            first, second = self.split(x)
-            return slicing.concat(builder, [first, times_number(builder, second, *phase)], axis=1)
-
-        return with_phase(columns), with_phase(vectors)
+    def _with_phases(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        """Return x with the second column of each pair multiplied by the pair's phase, cosine + i sine."""
+        first, second = self.split(x)
+        return slicing.concat(self.builder, [first, times_number(self.builder, second, cosine, sine)], axis=1)
 
 
 def _row_products(builder: Builder, u: Tensor, v: Tensor) -> Tensor:
