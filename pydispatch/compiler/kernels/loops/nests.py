@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from xdsl.ir import SSAValue
@@ -158,6 +159,32 @@ def partition_columns(
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
     )
+
+
+class NestEmitter(Protocol):
+    """Emitter of the code of a workgroup for one nest, for one kind of target."""
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of the nest into workgroups."""
+
+    def emit(self, build: Builder, group: Index) -> None:
+        """Emit the part of the nest that workgroup `group` computes."""
+
+
+def emit_group(emitters: Sequence[NestEmitter], build: Builder, group: Index) -> None:
+    """Emit the part of workgroup `group` in each nest of a kernel that has more than `group` workgroups.
+
+    The grid has as many workgroups as the nest with the most.
+    """
+    if len(emitters) == 1:  # no check is needed: the grid has as many workgroups as the only nest
+        if isinstance(group, SSAValue):
+            build.assume_below(group, emitters[0].partition.workgroups)
+        emitters[0].emit(build, group)
+        return
+    for emitter in emitters:
+        has_group = build.less(group, emitter.partition.workgroups)
+        build.when(has_group, partial(emitter.emit, group=group))
 
 
 def emit_nest(

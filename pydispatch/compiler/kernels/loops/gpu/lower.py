@@ -12,13 +12,13 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Region
 
 from pydispatch.compiler.kernel_ir.index_width import index_width
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.compiler.kernels.loops.analysis import analyse
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
-from pydispatch.compiler.kernels.loops.gpu.nest_code import NestEmitter
+from pydispatch.compiler.kernels.loops.gpu.nest_code import GpuNestEmitter
 from pydispatch.compiler.kernels.loops.gpu.plan import (
     INVOCATIONS,
     LONG_ROW,
@@ -30,6 +30,7 @@ from pydispatch.compiler.kernels.loops.gpu.plan import (
 )
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
 from pydispatch.compiler.kernels.loops.lower import nests_of
+from pydispatch.compiler.kernels.loops.nests import emit_group
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.errors import CompileError
@@ -67,7 +68,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCo
     plans = [plan_nest(frame, nest, pairs=loads_pairs) for nest in nests]
     elements, build = frame.elements, frame.build
     elements.distribute = distributed_reduction  # reductions outside of parallel loops: by all invocations
-    emitters = [NestEmitter(frame, plan, partition_nest(frame, plan, elements, build)) for plan in plans]
+    emitters = [GpuNestEmitter(frame, plan, partition_nest(frame, plan, elements, build)) for plan in plans]
     if not _is_grid_computable(frame, plans):  # one workgroup then loops over the work of all
         for emitter in emitters:
             build.sequential(0, emitter.partition.workgroups, emitter.emit)
@@ -76,25 +77,13 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCo
     groups: Index = 0
     for emitter in emitters:
         groups = build.most(groups, emitter.partition.workgroups)
-    over_groups(frame, groups, partial(_emit_group, emitters))
+    over_groups(frame, groups, partial(emit_group, emitters))
 
     def grid(grid_elements: Elements, grid_build: Builder) -> Index:
         """Emit the number of launched workgroups into the region that computes the grid on the host."""
         return grid_build.least(_grid(frame, plans, grid_elements, grid_build), MAX_GRID)
 
     return finish(frame, grid=grid, plans=plans)
-
-
-def _emit_group(emitters: Sequence[NestEmitter], build: Builder, group: Index) -> None:
-    """Emit the work of workgroup number `group` in each nest that has more than `group` workgroups."""
-    if len(emitters) == 1:  # no check is needed: the grid has as many workgroups as the only nest
-        if isinstance(group, SSAValue):
-            build.assume_below(group, emitters[0].partition.workgroups)
-        emitters[0].emit(build, group)
-        return
-    for emitter in emitters:
-        has_group = build.less(group, emitter.partition.workgroups)
-        build.when(has_group, partial(emitter.emit, group=group))
 
 
 def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], None]) -> None:

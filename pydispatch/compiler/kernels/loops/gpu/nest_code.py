@@ -10,8 +10,8 @@ from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.block_code import emit_block
 from pydispatch.compiler.kernels.loops.gpu.plan import INVOCATIONS, Distribution, GpuLoopPlan, parallel_sizes
-from pydispatch.compiler.kernels.loops.lower import emit_bytes, emit_row_values, is_stored, store_elements
 from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
+from pydispatch.compiler.kernels.loops.nest_code import emit_bytes, emit_row_values, is_stored, store_elements
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_slices_in_order
 from pydispatch.compiler.kernels.loops.recurrences import write_rows
@@ -22,7 +22,7 @@ from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
 
 @dataclass(frozen=True)
-class NestEmitter:
+class GpuNestEmitter:
     """Emitter of the code of a workgroup for one nest.
 
     Attributes:
