@@ -20,6 +20,7 @@ from pydispatch.compiler.kernels.loops.nest_code import CpuNestEmitter
 from pydispatch.compiler.kernels.loops.nests import (
     Partition,
     emit_group,
+    partition_bytes,
     partition_columns,
     partition_elements,
     partition_rows,
@@ -150,25 +151,18 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
 def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
     """Return the partition of a nest into workgroups, by an estimate of the bytes that elements or rows access.
 
-    The first case that applies decides: rows of ordered elements, ordered updates, elements of less than a byte, nests
-    with rows, transposed operands, column reductions, and other elements.
+    The first case that applies decides.
     """
     dims = nest.dims(elements)
-    per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
     if isinstance(nest.space, OrderedOp):
         return partition_ordered_rows(elements, build, backend, nest.space)
-    if per_byte == 1 and isinstance(nest.space, UpdateStep) and nest.space.slice_index_rank:
+    per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
+    if isinstance(nest.space, UpdateStep) and per_byte > 1:
+        return _partition_packed_update(build, dims, nest.space)
+    if isinstance(nest.space, UpdateStep) and nest.space.slice_index_rank:
         return partition_in_order(elements, build, nest.space)
-    if per_byte > 1 and isinstance(nest.space, UpdateStep):
-        # One workgroup has all rows: several ones could share a byte, and would need atomic stores, which are so slow
-        # that only some 20 workgroups or more would be faster than one.
-        slice_dims = dims[nest.space.slice_index_rank :]  # without those that number slices, which are visited in order
-        rows = build.product(slice_dims[:-1])
-        return Partition(outer=rows, rows=rows, tile=slice_dims[-1] if slice_dims else 1, tiles=1, workgroups=1)
     if per_byte > 1:
-        byte_count = build.ceil_quotient(build.product(dims), per_byte)
-        # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
-        return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
+        return partition_bytes(build, backend, dims, per_byte)
     read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)  # outside of reductions, in reductions
     element_bytes = sum(element_bytes_of(value) for value, _ in nest.stores) + read_bytes
     if nest.by_rows:  # reductions run once per row, before its elements
@@ -180,3 +174,14 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     if nest.columns:  # reductions of ranges of columns, which cost more than their results
         return partition_columns(build, backend, dims, loop_bytes, widest=max_columns(nest.columns))
     return partition_elements(build, backend, dims, build.plus(element_bytes, loop_bytes))
+
+
+def _partition_packed_update(build: Builder, dims: Sequence[Index], update: UpdateStep) -> Partition:
+    """Return the partition of an update of elements of less than a byte: one workgroup has all rows.
+
+    Several workgroups could share a byte, and would need atomic stores, which are so slow that only some 20 workgroups
+    or more would be faster than one. `dims` are the sizes of the written elements.
+    """
+    slice_dims = dims[update.slice_index_rank :]  # without those that number slices, which are visited in order
+    rows = build.product(slice_dims[:-1])
+    return Partition(outer=rows, rows=rows, tile=slice_dims[-1] if slice_dims else 1, tiles=1, workgroups=1)

@@ -123,6 +123,16 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     )
 
 
+def partition_bytes(build: Builder, backend: Backend, dims: Sequence[Index], per_byte: int) -> Partition:
+    """Return the partition of a nest whose elements are less than a byte, `per_byte` of them in each: one of bytes.
+
+    Each element of a byte is computed and inserted with operations of its own: it is estimated to cost as much as 2
+    bytes. `dims` are the sizes of the nest in elements.
+    """
+    byte_count = build.ceil_quotient(build.product(dims), per_byte)
+    return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
+
+
 def partition_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Partition:
     """Return the partition of a nest into workgroups of whole rows, by the cost of a row in bytes."""
     rows = elements_per_workgroup(build, backend, bytes_per_row)

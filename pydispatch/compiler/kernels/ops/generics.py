@@ -281,6 +281,17 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     return _sequential_reduction(elements, build, generic, sizes, origin=[0 if p is None else p for p in point])
 
 
+def initial_values(elements: Elements, build: Builder, generic: Structured, point: Sequence[Index]) -> list[SSAValue]:
+    """Emit and return the initial value of each result of a reduction: elements of its outputs.
+
+    `point` has the index of each loop; those of reduced loops are not used.
+    """
+    return [
+        elements.at(build, output, evaluate(build, map, point))
+        for output, map in zip(generic.outputs, generic.output_maps, strict=True)
+    ]
+
+
 def _sequential_reduction(
     elements: Elements, build: Builder, generic: Structured, sizes: Sequence[Index], origin: Sequence[Index]
 ) -> list[SSAValue]:
@@ -296,11 +307,7 @@ def _sequential_reduction(
         sizes: Size of each of its loops.
         origin: Index of each loop; 0 for reduced ones.
     """
-    # The initial values of the reduction: elements of its outputs.
-    own_initial = [
-        elements.at(build, output, evaluate(build, map, origin))
-        for output, map in zip(generic.outputs, generic.output_maps, strict=True)
-    ]  # fmt: skip
+    own_initial = initial_values(elements, build, generic, origin)
     own_count = len(own_initial)
     companion = elements.take_companion(generic.op)
     loops = _ReductionLoops(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
@@ -15,7 +15,7 @@ from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, partition_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEWEST_DISTRIBUTED_STEPS, combiners
 from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of, elements_per_byte, estimate_read_bytes
-from pydispatch.compiler.kernels.loops.nests import Partition, partition_elements
+from pydispatch.compiler.kernels.loops.nests import Partition, partition_bytes, partition_elements
 from pydispatch.compiler.kernels.loops.ordered_updates import part_count
 from pydispatch.compiler.kernels.loops.recurrences import row_dims
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
@@ -24,6 +24,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, structured_of
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.ordered import OrderedOp
+from pydispatch.ir.structured import Structured
 
 INVOCATIONS = 64
 """Invocations of a workgroup, unless it reduces long rows."""
@@ -113,18 +114,10 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         return GpuLoopPlan(nest, Distribution.IN_ORDER if is_ordered else Distribution.UPDATE)
     if elements_per_byte(nest.representative) > 1:
         return GpuLoopPlan(nest, Distribution.BYTES)
-    # Nests with rows: a workgroup computes a row if the row is long enough to occupy all invocations.
-    dims = nest.dims(elements)
-    has_long_rows = nest.by_rows and row_size(nest, elements) >= FEWEST_DISTRIBUTED_STEPS
-    if has_long_rows and _can_distribute_reductions(elements, nest):
-        return GpuLoopPlan(nest, Distribution.ROWS)
-    if nest.by_rows and nest.outer_rank:
-        # Invocations have rows of their own, which must not share workgroup memory: only rows of results store values.
-        nest.row_storage = {value: result for value, result in nest.row_storage.items() if result is not None}
-        return GpuLoopPlan(nest, Distribution.LANES)
-    if nest.by_rows:  # one row is the whole nest
-        return GpuLoopPlan(nest, Distribution.ROWS)
+    if nest.by_rows:
+        return _plan_rows(elements, nest)
     # Nests without rows: their reductions, if any, are computed for each element, as in a matrix product.
+    dims = nest.dims(elements)
     block = block_of(frame, nest, pairs=pairs)
     if block is not None:
         return GpuLoopPlan(nest, Distribution.BLOCKS, block=block)
@@ -132,6 +125,17 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         nest.outer_rank = len(dims)  # each element is a row
         return GpuLoopPlan(nest, Distribution.ROWS)
     return GpuLoopPlan(nest, Distribution.ELEMENTS, _collapsed_dims(dims))
+
+
+def _plan_rows(elements: Elements, nest: LoopNest) -> GpuLoopPlan:
+    """Choose whether a workgroup or an invocation computes a row of a nest; reduce `row_storage` for invocations."""
+    has_long_rows = row_size(nest, elements) >= FEWEST_DISTRIBUTED_STEPS  # they occupy all invocations of a workgroup
+    is_one_row = nest.outer_rank == 0
+    if is_one_row or (has_long_rows and _can_distribute_reductions(elements, nest)):
+        return GpuLoopPlan(nest, Distribution.ROWS)
+    # Invocations have rows of their own, which must not share workgroup memory: only rows of results store values.
+    nest.row_storage = {value: result for value, result in nest.row_storage.items() if result is not None}
+    return GpuLoopPlan(nest, Distribution.LANES)
 
 
 def row_size(nest: LoopNest, elements: Elements) -> int:
@@ -149,10 +153,8 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
                 continue
             visited.add(current)
             row_shape = current.type.get_shape()[nest.outer_rank :]  # () if the rank is lower: the product is 1
-            sizes.append(prod(size for size in row_shape if size > 0))
             is_dynamic = any(size < 0 for size in row_shape)
-            if is_dynamic:
-                sizes.append(LONG_ROW)
+            sizes += [prod(size for size in row_shape if size > 0), LONG_ROW if is_dynamic else 1]
             if isinstance(current, OpResult):
                 pending += current.op.operands
     return max(sizes)
@@ -173,7 +175,25 @@ def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[
 
 def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
     """Return the steps of the longest reduction, 0 for none; a dynamic size counts as `LONG_ROW`."""
-    most_steps, pending, visited = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
+    most_steps = 0
+    for generic in _reductions(elements, nest):
+        sizes = loop_sizes(elements, generic)
+        extents = [sizes[dim] for dim in generic.reduced_loops]
+        most_steps = max(most_steps, prod(extent if isinstance(extent, int) else LONG_ROW for extent in extents))
+    return most_steps
+
+
+def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
+    """Return whether the steps of all reductions of a nest may be distributed over invocations.
+
+    They may if each result has a combining operation that allows regrouping, such as a sum that may be reassociated.
+    """
+    return all(combiners(generic, elements.reassociate) is not None for generic in _reductions(elements, nest))
+
+
+def _reductions(elements: Elements, nest: LoopNest) -> Iterator[Structured]:
+    """Yield the reductions that the results of a nest are computed from."""
+    pending, visited = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         current = pending.pop()
         if current in visited or not isinstance(current, OpResult):
@@ -182,12 +202,8 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
         pending += current.op.operands
         if current.op.name == "linalg.generic":
             generic = structured_of(elements, current.op)
-            sizes = loop_sizes(elements, generic)
-            extents = [sizes[dim] for dim in generic.reduced_loops]
-            if extents:
-                steps = prod(extent if isinstance(extent, int) else LONG_ROW for extent in extents)
-                most_steps = max(most_steps, steps)
-    return most_steps
+            if generic.reduced_loops:
+                yield generic
 
 
 def _collapsed_dims(dims: Sequence[Index]) -> int:
@@ -204,25 +220,6 @@ def _collapsed_dims(dims: Sequence[Index]) -> int:
         if element_count >= INVOCATIONS:
             return count
     return max(1, len(dims))
-
-
-def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
-    """Return whether the steps of all reductions of a nest may be distributed over invocations.
-
-    They may if each result has a combining operation that allows regrouping, such as a sum that may be reassociated.
-    """
-    pending, visited = [value for value, _ in nest.all_stores()], set[SSAValue]()
-    while pending:
-        current = pending.pop()
-        if current in visited or not isinstance(current, OpResult):
-            continue
-        visited.add(current)
-        pending += current.op.operands
-        if current.op.name == "linalg.generic":
-            generic = structured_of(elements, current.op)
-            if generic.reduced_loops and combiners(generic, elements.reassociate) is None:
-                return False
-    return True
 
 
 def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Partition:
@@ -245,11 +242,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     if plan.distribution in (Distribution.RECURRENCE, Distribution.IN_ORDER):
         return _partition_invocations(build, build.product(parallel_sizes(elements, nest, build)))
     if plan.distribution is Distribution.BYTES:
-        per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
-        byte_count = build.ceil_quotient(build.product(dims), per_byte)
-        # The partition is one of bytes. Each element of a byte is computed and inserted with operations of its own,
-        # which are estimated to cost as much as 2 bytes.
-        return partition_elements(build, frame.backend, [byte_count], bytes_per_element=2 * per_byte)
+        return partition_bytes(build, frame.backend, dims, elements_per_byte(nest.representative))
     if plan.distribution is Distribution.ROWS:  # a workgroup for each row
         rows = build.product(dims[: nest.outer_rank])
         whole_row = 0  # in a partition, the tile 0 stands for rows that are not divided

@@ -7,16 +7,17 @@ combines the partial results of the invocations. Only reductions with one combin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, initial_values, loop_sizes
 from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.op_info import Grouping, info_of
@@ -78,34 +79,9 @@ def distributed_reduction(
     sizes = loop_sizes(elements, generic)
     if not _has_enough_steps(generic, sizes):
         return None
-    # The initial values, and one loop over all steps, or a loop over blocks of steps.
-    extents = [sizes[dim] for dim in generic.reduced_loops]
     indices = [0 if index is None else index for index in point]
-    initial = [
-        elements.at(build, output, evaluate(build, map, indices))
-        for output, map in zip(generic.outputs, generic.output_maps, strict=True)
-    ]
-    is_sum = are_sums(elements, generic)  # of floats, for each result
-    steps_per_block = _steps_per_block(extents) if any(is_sum) else 0
-    outermost_extent = extents[0]
-    has_one_block = isinstance(outermost_extent, int) and outermost_extent <= steps_per_block
-    if not steps_per_block or has_one_block:
-        return _reduce_in_parallel(elements, build, generic, indices, sizes, (0, outermost_extent), initial)
-
-    def reduce_block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the reduction over one block of the outermost reduced loop, from `low` on; return the carried values.
-
-        Float sums of a block start at -0, and are then added to `carried`. Other results continue from `carried`.
-        """
-        high = inner.least(inner.plus(low, steps_per_block), outermost_extent)
-
-        def reduce_from(block_initial: list[SSAValue]) -> list[SSAValue]:
-            """Emit the reduction over the block from its initial values, and return its results."""
-            return _reduce_in_parallel(elements, inner, generic, indices, sizes, (low, high), block_initial)
-
-        return with_fresh_accumulators(inner, carried, is_sum, reduce_from)
-
-    return build.loop(0, outermost_extent, initial, reduce_block, step=steps_per_block, index_below=outermost_extent)
+    initial = initial_values(elements, build, generic, indices)
+    return _DistributedReduction(elements, generic, indices, sizes).emit(build, initial)
 
 
 def _has_enough_steps(generic: Structured, sizes: Sequence[Index]) -> bool:
@@ -134,45 +110,74 @@ def _steps_per_block(extents: Sequence[Index]) -> int:
     return max(1, BLOCK_STEPS // max(1, prod(static_inner_extents)))
 
 
-def _reduce_in_parallel(
-    elements: Elements, build: Builder, generic: Structured, indices: Sequence[Index], sizes: Sequence[Index],
-    outermost: tuple[Index, Index], initial: list[SSAValue],
-) -> list[SSAValue]:  # fmt: skip
-    """Emit one `scf.parallel` with an `scf.reduce` over the steps of a reduction, and return its results.
+@dataclass(frozen=True)
+class _DistributedReduction:
+    """Emitter of a reduction whose steps are distributed over the invocations of a workgroup.
 
-    The sum of x[i, k] over k, with `outermost` (0, n) and the initial value %init, becomes
-
-        %sum = scf.parallel (%k) = (%c0) to (%n) step (%c1) init (%init) -> f32 {
-          %v = memref.load %x[%i, %k]
-          scf.reduce(%v) { ^bb0(%a, %b): %s = arith.addf %a, %b; scf.reduce.return %s }
-        }
-
-    Args:
+    Attributes:
         elements: Tensors of the kernel.
-        build: The builder.
         generic: The reduction.
-        indices: Index of each loop of the reduction; the indices of reduced loops are replaced.
-        sizes: Size of each loop of the reduction.
-        outermost: Half-open range of the outermost reduced loop; the other reduced loops run over all indices.
-        initial: Initial values of the results.
+        indices: Index of each of its loops; the indices of reduced loops are placeholders.
+        sizes: Size of each of its loops.
     """
-    block = Block(arg_types=[IndexType() for _ in generic.reduced_loops])
-    inner = build.nested(block)
-    inner.in_parallel = True
-    point = list(indices)
-    for dim, argument in zip(generic.reduced_loops, block.args, strict=True):
-        point[dim] = inner.assume_counts_to(argument, sizes[dim])
-    # The body is emitted with the accumulators as temporary arguments. `_split_combinations` then removes the combining
-    # operations, such as additions, and with them all uses of these arguments.
-    accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
-    results = body_at(elements, inner, generic, point, accumulators)
-    inner.add(_split_combinations(block, results, accumulators))
-    zero, one = build.index(0), build.index(1)
-    low = [build.value(outermost[0]), *[zero] * (len(generic.reduced_loops) - 1)]
-    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in generic.reduced_loops[1:]))]
-    loop = scf.ParallelOp(low, high, [one] * len(low), Region(block), initial)
-    build.add(loop)
-    return list(loop.results)
+
+    elements: Elements
+    generic: Structured
+    indices: Sequence[Index]
+    sizes: Sequence[Index]
+
+    def emit(self, build: Builder, initial: list[SSAValue]) -> list[SSAValue]:
+        """Emit one loop over all steps, or a loop over blocks of steps, and return the results.
+
+        `initial` are the initial values of the results.
+        """
+        extents = [self.sizes[dim] for dim in self.generic.reduced_loops]
+        is_sum = are_sums(self.elements, self.generic)  # of floats, for each result
+        block_steps = _steps_per_block(extents) if any(is_sum) else 0
+        end = extents[0]  # of the outermost reduced loop, which is cut into blocks
+        has_one_block = isinstance(end, int) and end <= block_steps
+        if not block_steps or has_one_block:
+            return self._emit_range(build, 0, end, initial)
+
+        def reduce_block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the reduction over the block from `low` on, and return the carried values after it.
+
+            Float sums of a block start at -0, and are then added to `carried`. Other results continue from `carried`.
+            """
+            high = inner.least(inner.plus(low, block_steps), end)
+            return with_fresh_accumulators(inner, carried, is_sum, partial(self._emit_range, inner, low, high))
+
+        return build.loop(0, end, initial, reduce_block, step=block_steps, index_below=end)
+
+    def _emit_range(self, build: Builder, low: Index, high: Index, initial: list[SSAValue]) -> list[SSAValue]:
+        """Emit one `scf.parallel` with an `scf.reduce` over a range of the outermost reduced loop; return its results.
+
+        The other reduced loops run over all indices. The sum of x[i, k] over k from 0 to n, with the initial value
+        %init, becomes
+
+            %sum = scf.parallel (%k) = (%c0) to (%n) step (%c1) init (%init) -> f32 {
+              %v = memref.load %x[%i, %k]
+              scf.reduce(%v) { ^bb0(%a, %b): %s = arith.addf %a, %b; scf.reduce.return %s }
+            }
+        """
+        dims = self.generic.reduced_loops
+        block = Block(arg_types=[IndexType() for _ in dims])
+        inner = build.nested(block)
+        inner.in_parallel = True
+        point = list(self.indices)
+        for dim, argument in zip(dims, block.args, strict=True):
+            point[dim] = inner.assume_counts_to(argument, self.sizes[dim])
+        # The body is emitted with the accumulators as temporary arguments. `_split_combinations` then removes the
+        # combining operations, such as additions, and with them all uses of these arguments.
+        accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
+        results = body_at(self.elements, inner, self.generic, point, accumulators)
+        inner.add(_split_combinations(block, results, accumulators))
+        zero, one = build.index(0), build.index(1)
+        lows = [build.value(low), *[zero] * (len(dims) - 1)]
+        highs = [build.value(size) for size in (high, *(self.sizes[dim] for dim in dims[1:]))]
+        loop = scf.ParallelOp(lows, highs, [one] * len(dims), Region(block), initial)
+        build.add(loop)
+        return list(loop.results)
 
 
 def _split_combinations(
