@@ -114,15 +114,9 @@ def emit_in_order(
         part, *indices_in_slice = outer
 
         def write_slice(builder: Builder, slice_index: list[Index]) -> None:
-            """Emit the writes of one slice, at `slice_index` among the slices, in the range of elements of this part.
-
-            The range is `low` to `high` of the last dimension, at `indices_in_slice` in the dimensions before it.
-            """
-            if slice_dims:
-                last_dim = slice_dims[-1:]
-                emit_inner(builder, [*slice_index, *indices_in_slice], last_dim, low=low, high=high, write=write)
-            else:  # a slice is one element
-                write(builder, slice_index)
+            """Emit the writes of one slice, or of its only element, in the range of this part."""
+            last_dim = slice_dims[-1:]  # empty if a slice is one element
+            emit_inner(builder, [*slice_index, *indices_in_slice], last_dim, low=low, high=high, write=write)
 
         emit_slices_in_order(elements, builder, update, parts, part, write_slice)
 

@@ -16,18 +16,17 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest
-from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, structured_of
+from pydispatch.compiler.kernels.ops.generics import body_at, initial_values, loop_sizes, structured_of
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
 
 MOST_BODY_OPERATIONS = 4
-"""Maximum number of operations in the body of a reduction that is moved into the loop of a reduction of the row before.
-With more, it is not bound by memory, and gains nothing in that loop."""
+"""Maximum number of operations in the body of a pipelined reduction, which runs in a loop of the row before. With more,
+it is not bound by memory, and gains nothing in that loop."""
 
 
 @dataclass
@@ -72,9 +71,7 @@ class PipelinedReduction:
 
     def initial(self, build: Builder) -> list[SSAValue]:
         """Emit and return the initial values of the reduction of the next row."""
-        generic = self._reduction
-        map_ = generic.output_maps[0]
-        return [self.elements.at(build, generic.outputs[0], evaluate(build, map_, self._loop_indices(step=0)))]
+        return initial_values(self.elements, build, self._reduction, self._loop_indices(step=0))
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of the reduction of the next row, and return the next carried values."""

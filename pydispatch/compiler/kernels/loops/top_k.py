@@ -7,6 +7,7 @@ compared with the root in vectors, and only vectors with an element that precede
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i1
@@ -60,12 +61,11 @@ def write_top_k(
         The element consists of one value for each result: those of the operands, and its column in their row.
         """
         for value, result in zip(heap.load(builder, position), op.res, strict=True):
-            if result not in buffers:  # the kernel does not return it
-                continue
-            type_ = tensor_type(result).element_type
-            is_column = value.type != type_  # an `index` in the heap, another integer type in the result
-            stored = builder.add(arith.IndexCastOp(value, type_)) if is_column else value
-            elements.store(builder, stored, buffers[result], [*row, position])
+            if result in buffers:  # the kernel returns it
+                type_ = tensor_type(result).element_type
+                is_column = value.type != type_  # an `index` in the heap, another integer type in the result
+                stored = builder.add(arith.IndexCastOp(value, type_)) if is_column else value
+                elements.store(builder, stored, buffers[result], [*row, position])
 
     build.sequential(0, op.count, store_element)
 
@@ -231,45 +231,52 @@ class _Heap:
             size: Number of elements of the heap.
         """
 
-        def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one level: move the later child up into the hole if `element` precedes it, else end the loop.
-
-            The hole is the position that `element` would get. The later child is the one that the other child precedes.
-
-            Args:
-                inner: Receives the code.
-                carried: Position of the hole, and of its left child, which is in the heap.
-
-            Returns:
-                The next carried values. A left child at `size`, outside of the heap, ends the loop.
-            """
-            hole, left = carried
-            # Without a right child, the left one is compared with itself.
-            right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
-            is_right_later = self.precedes(inner, self.load(inner, left), self.load(inner, right))
-            # The position is selected, and the child loaded again: LLVM emits a conditional move for integers. For
-            # the values of a child, which may be floats, it would emit a branch, which CPUs cannot predict.
-            select_later = arith.SelectOp(is_right_later, inner.value(right), left)
-            select_later.attributes[UNPREDICTABLE] = UnitAttr()
-            later_position = inner.add(select_later)
-            later_child = self.load(inner, later_position)
-            moves_up = self.precedes(inner, element, later_child)
-            inner.when(moves_up, lambda code: self.store(code, hole, later_child))
-            next_left = inner.value(inner.plus(inner.times(later_position, 2), 1))
-            return [
-                inner.add(arith.SelectOp(moves_up, later_position, hole)),
-                inner.add(arith.SelectOp(moves_up, next_left, inner.value(size))),
-            ]
-
-        left = build.plus(build.times(start, 2), 1)
-        initial = [build.value(start), build.value(left)]
-
         def has_left_child(inner: Builder, carried: list[SSAValue]) -> SSAValue | bool:
             """Return whether the position of the left child, the second carried value, is in the heap."""
             return inner.less(carried[1], size)
 
-        hole, _ = _repeat(build, initial, has_left_child, step)
+        left = build.plus(build.times(start, 2), 1)
+        initial = [build.value(start), build.value(left)]
+        hole, _ = _repeat(build, initial, has_left_child, partial(self._sift_level, element, size))
         self.store(build, hole, element)
+
+    def _sift_level(
+        self, element: Sequence[SSAValue], size: Index, build: Builder, carried: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit one level of `sift_down`: move the later child into the hole if `element` precedes it, else end the loop.
+
+        The hole is the position that `element` would get. The later child is the one that the other child precedes.
+
+        Args:
+            element: The element that is inserted.
+            size: Number of elements of the heap.
+            build: Receives the code.
+            carried: Position of the hole, and of its left child, which is in the heap.
+
+        Returns:
+            The next carried values. A left child at `size`, outside of the heap, ends the loop.
+        """
+        hole, left = carried
+        later = self._later_child(build, left, size)
+        later_child = self.load(build, later)
+        moves_up = self.precedes(build, element, later_child)
+        build.when(moves_up, lambda inner: self.store(inner, hole, later_child))
+        next_left = build.value(build.plus(build.times(later, 2), 1))
+        return [
+            build.add(arith.SelectOp(moves_up, later, hole)),
+            build.add(arith.SelectOp(moves_up, next_left, build.value(size))),
+        ]
+
+    def _later_child(self, build: Builder, left: SSAValue, size: Index) -> SSAValue:
+        """Emit the position of the child that its sibling precedes, from that of the left child."""
+        # Without a right child, the left one is compared with itself.
+        right = build.least(build.plus(left, 1), build.minus(size, 1))
+        is_right_later = self.precedes(build, self.load(build, left), self.load(build, right))
+        # The position is selected, and the child loaded again: LLVM emits a conditional move for integers. For the
+        # values of a child, which may be floats, it would emit a branch, which CPUs cannot predict.
+        select_later = arith.SelectOp(is_right_later, build.value(right), left)
+        select_later.attributes[UNPREDICTABLE] = UnitAttr()
+        return build.add(select_later)
 
     def order(self, build: Builder) -> None:
         """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""

@@ -69,26 +69,38 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
     if not isinstance(size, int) or size % 2:  # a pair along the innermost loop is read by two steps
         return ()
     inputs: list[PairedInput] = []
-    for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
-        is_used = bool(generic.block.args[index].uses)
-        is_scalar = not map.results
+    for ordinal, map in enumerate(generic.maps[: len(generic.inputs)]):
+        is_used = bool(generic.block.args[ordinal].uses)
         # An element of an input that depends neither on the columns nor on the innermost loop serves a row of the block
         # in all steps: such an input is not loaded in pairs.
         is_row_invariant = not {step, dims[1]} & dims_in(map)
-        if not is_used or is_scalar or is_row_invariant:
+        if not is_used or is_row_invariant:
             continue
-        loops = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]  # that index the axes
-        has_constant_strides = len(set(loops)) == len(map.results)  # each axis is indexed by a loop of its own
         # Both elements of a pair must be used: by two rows or columns of the block, or by two unrolled steps.
-        uses_both = has_constant_strides and loops[-1] in (step, *dims)
-        if not uses_both or not _is_pairable_buffer(elements, value):
+        paired = _paired_input(elements, generic, ordinal, contiguous_dims=(step, *dims))
+        if paired is None:
             return ()
-        shape = tensor_type(value).get_shape()
-        strides = [0] * len(generic.iterators)
-        for axis, loop in enumerate(loops):
-            strides[loop] = prod(shape[axis + 1 :])
-        inputs.append(PairedInput(ordinal=index, strides=tuple(strides), contiguous_dim=loops[-1]))
+        inputs.append(paired)
     return tuple(inputs)
+
+
+def _paired_input(
+    elements: Elements, generic: Structured, ordinal: int, contiguous_dims: Sequence[int]
+) -> PairedInput | None:
+    """Return an input as one that is loaded in pairs; None if its buffer or its indices do not permit that.
+
+    It must be contiguous along one of the loops `contiguous_dims`, and a loop of its own must index each of its axes.
+    """
+    value, map = generic.inputs[ordinal], generic.maps[ordinal]
+    loops = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]  # that index the axes
+    has_constant_strides = len(set(loops)) == len(map.results)
+    if not has_constant_strides or loops[-1] not in contiguous_dims or not _is_pairable_buffer(elements, value):
+        return None
+    shape = tensor_type(value).get_shape()
+    strides = [0] * len(generic.iterators)
+    for axis, loop in enumerate(loops):
+        strides[loop] = prod(shape[axis + 1 :])
+    return PairedInput(ordinal=ordinal, strides=tuple(strides), contiguous_dim=loops[-1])
 
 
 def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
@@ -226,16 +238,6 @@ class _PairedReduction:
     def emit(self, build: Builder, depth: int, current: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
         """Emit the reduced loops from number `depth` on, and return the sums after them.
 
-        The innermost loop carries the sums and, for each paired input, the index of the pair that the corner reads. For
-        a product of A and B with loop k, a block of 2x2 and an unroll factor of 2, it is
-
-            for k = 0 to n step 2, carrying s00, s01, s10, s11, a, b {
-              load A's pairs of the 2 rows, from index a on        // each has the elements k and k + 1 of a row
-              load B's pairs of the rows k and k + 1, from index b // each has the 2 columns of the block
-              8 multiply-adds
-              a += 1, b += the pairs of 2 rows of B
-            }
-
         Args:
             build: Receives the code.
             depth: Position of the outermost loop to emit in `generic.reduced_loops`.
@@ -243,25 +245,39 @@ class _PairedReduction:
             sums: The sum of each element of the block before the loops.
         """
         dim = self.generic.reduced_loops[depth]
-        size = self.sizes[dim]
-        if depth + 1 < len(self.generic.reduced_loops):
+        if dim == self.generic.reduced_loops[-1]:
+            return self._emit_innermost_loop(build, current, sums)
 
-            def emit_inner_loops(inner: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-                """Emit the loops inside of the loop over `dim`, at its index `index`."""
-                return self.emit(inner, depth + 1, current | {dim: index}, values)
+        def emit_inner_loops(inner: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+            """Emit the loops inside of the loop over `dim`, at its index `index`."""
+            return self.emit(inner, depth + 1, current | {dim: index}, values)
 
-            return build.loop(0, size, sums, emit_inner_loops)
+        return build.loop(0, self.sizes[dim], sums, emit_inner_loops)
+
+    def _emit_innermost_loop(self, build: Builder, current: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
+        """Emit the innermost reduced loop, and return the sums after it. For the parameters, see `emit`.
+
+        It carries the sums and, for each paired input, the index of the pair that the corner reads. For a product of A
+        and B with loop k, a block of 2x2 and an unroll factor of 2, it is
+
+            for k = 0 to n step 2, carrying s00, s01, s10, s11, a, b {
+              load A's pairs of the 2 rows, from index a on        // each has the elements k and k + 1 of a row
+              load B's pairs of the rows k and k + 1, from index b // each has the 2 columns of the block
+              8 multiply-adds
+              a += 1, b += the pairs of 2 rows of B
+            }
+        """
+        innermost = self.generic.reduced_loops[-1]
+        size = self.sizes[innermost]
         assert isinstance(size, int)
-        # The innermost loop. `paired_inputs` has checked that `size` is even. The unroll factor is at least 2, because
-        # a pair along this loop has the elements of two steps. Larger factors are limited to `MAX_UNROLLED_PRODUCTS`
-        # products in an iteration: one for each sum and step.
+        # `paired_inputs` has checked that `size` is even. The unroll factor is at least 2, because a pair along this
+        # loop has the elements of two steps. Larger factors are limited to `MAX_UNROLLED_PRODUCTS` products in an
+        # iteration: one for each sum and step.
         unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
         # The index of each loop for the first element of the block in the first step.
-        corner = [current.get(d, index) for d, index in enumerate(self.block.corner)]
-        pairs = [
-            _first_pair_index(build, paired, replace(self.block, corner=corner), innermost=dim)
-            for paired in self.block.paired
-        ]
+        corner = [current.get(dim, index) for dim, index in enumerate(self.block.corner)]
+        first_step = replace(self.block, corner=corner)
+        pairs = [_first_pair_index(build, paired, first_step, innermost) for paired in self.block.paired]
         steps = partial(self._unrolled_steps, current, unroll)
         final_values = build.loop(0, size, [*sums, *pairs], steps, step=unroll)
         return final_values[: len(sums)]
@@ -280,29 +296,36 @@ class _PairedReduction:
                 first step. In each iteration the index grows by stride * unroll / 2 pairs, where stride is that of the
                 innermost loop in elements.
         """
-        innermost, block = self.generic.reduced_loops[-1], self.block
-        row_loop, column_loop = block.dims
-        sums, pairs = carried[: len(block.offsets)], carried[len(block.offsets) :]
+        innermost, inputs = self.generic.reduced_loops[-1], self.block.paired
+        sums, pairs = carried[: len(self.points)], carried[len(self.points) :]
         loaders = [
             _Pairs(self.elements, build, self.generic, paired, first_pair)
-            for paired, first_pair in zip(block.paired, pairs, strict=True)
+            for paired, first_pair in zip(inputs, pairs, strict=True)
         ]
         for step in range(unroll):
             reduced_indices = current | {innermost: build.plus(index, step)}
-            for position, ((row, column), point) in enumerate(zip(block.offsets, self.points, strict=True)):
-                # The distance of each loop's index from its index for the first element of the block in the first step.
-                distances = {row_loop: row, column_loop: column, innermost: step}
+            for position, point in enumerate(self.points):
                 loaded = [
-                    loader.at(sum(paired.strides[loop] * distance for loop, distance in distances.items()))
-                    for paired, loader in zip(block.paired, loaders, strict=True)
+                    loader.at(self._distance_from_corner(paired, position, step))
+                    for paired, loader in zip(inputs, loaders, strict=True)
                 ]
                 iteration = [reduced_indices.get(loop, i) for loop, i in enumerate(point)]
                 sums[position] = self._step(build, iteration, loaded, sums[position])
         next_pairs = [
             build.plus(pair, paired.strides[innermost] * unroll // 2)
-            for paired, pair in zip(block.paired, pairs, strict=True)
+            for paired, pair in zip(inputs, pairs, strict=True)
         ]
         return [*sums, *(build.value(pair) for pair in next_pairs)]
+
+    def _distance_from_corner(self, paired: PairedInput, position: int, step: int) -> int:
+        """Return how far, in elements of an input, a step's read is from the read of the corner in the first step.
+
+        `position` is that of the result's element in the block, `step` is counted from the first unrolled step.
+        """
+        (row_loop, column_loop), (row, column) = self.block.dims, self.block.offsets[position]
+        innermost = self.generic.reduced_loops[-1]
+        distances = {row_loop: row, column_loop: column, innermost: step}
+        return sum(paired.strides[loop] * distance for loop, distance in distances.items())
 
     def _step(
         self, build: Builder, iteration: Sequence[Index], loaded: Sequence[SSAValue], total: SSAValue
