@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.compiler.backends.cpu.target import BACKEND
-from pydispatch.compiler.kernels.loops.analysis import probe
 from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.trial import probe
 from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.ir import parse
 

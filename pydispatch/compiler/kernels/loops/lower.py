@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import OpResult
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, analyse
+from pydispatch.compiler.kernels.loops.analysis import analyse
 from pydispatch.compiler.kernels.loops.columns import (
     max_columns,
 )
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of, elements_per_byte, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nest_code import CpuNestEmitter
 from pydispatch.compiler.kernels.loops.nests import (

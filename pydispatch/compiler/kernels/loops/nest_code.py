@@ -7,7 +7,6 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows
 from pydispatch.compiler.kernels.loops.columns import (
     ColumnBuffers,
     ColumnRange,
@@ -15,11 +14,13 @@ from pydispatch.compiler.kernels.loops.columns import (
     max_columns,
 )
 from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
 from pydispatch.compiler.kernels.loops.recurrences import emit_ordered_rows
+from pydispatch.compiler.kernels.loops.row_storage import allocate_rows
 from pydispatch.compiler.kernels.loops.tiled_transpose import emit_transposed
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements

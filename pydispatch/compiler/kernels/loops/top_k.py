@@ -243,7 +243,7 @@ class _Heap:
     def _sift_level(
         self, element: Sequence[SSAValue], size: Index, build: Builder, carried: list[SSAValue]
     ) -> list[SSAValue]:
-        """Emit one level of `sift_down`: move the later child into the hole if `element` precedes it, else end the loop.
+        """Emit one level of `sift_down`: the later child moves into the hole if `element` precedes it.
 
         The hole is the position that `element` would get. The later child is the one that the other child precedes.
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.gpu.blocks import LANES, OutputBlock, is_multiple
 from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedBlock, reduce_paired
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements

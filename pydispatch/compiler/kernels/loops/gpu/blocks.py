@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, Trial, emit_trial
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedInput, paired_inputs
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.nests import Partition
+from pydispatch.compiler.kernels.loops.trial import Trial, emit_trial
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import EmittedElement
 from pydispatch.compiler.kernels.ops.generics import structured_of

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.block_code import emit_block
 from pydispatch.compiler.kernels.loops.gpu.plan import INVOCATIONS, Distribution, GpuLoopPlan, parallel_sizes
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
 from pydispatch.compiler.kernels.loops.nest_code import emit_bytes, emit_row_values, is_stored, store_elements
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_slices_in_order
 from pydispatch.compiler.kernels.loops.recurrences import write_rows
+from pydispatch.compiler.kernels.loops.row_storage import allocate_rows
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements

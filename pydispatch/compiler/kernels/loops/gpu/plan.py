@@ -10,10 +10,10 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, partition_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEWEST_DISTRIBUTED_STEPS, combiners
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of, elements_per_byte, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nests import Partition, partition_bytes, partition_elements
 from pydispatch.compiler.kernels.loops.ordered_updates import part_count
