@@ -78,30 +78,37 @@ def find_column_reductions(
     """
     reductions: list[ColumnReduction] = []
     for element in reduced_elements:
-        value = element.value
-        assert isinstance(value, OpResult)
-        generic = structured_of(elements, value.op)
-        nest_dims = [-1] * len(generic.iterators)  # for each loop the dimension of the nest; -1: reduced
-        for index, result in zip(element.indices, generic.output_maps[value.index].results, strict=True):
-            is_constant_zero = not isinstance(index, SSAValue) and index == 0
-            if is_constant_zero:  # a dimension of size 1, which no loop of the nest counts
-                continue
-            if index not in indices or not isinstance(result, AffineDimExpr):  # such as j + 1: not one of the columns
-                return []
-            nest_dims[result.position] = list(indices).index(index)
-        last_dim = len(indices) - 1
-        if nest_dims.count(last_dim) != 1:  # no loop counts the columns, or several do
+        reduction = _column_reduction(elements, element, indices)
+        if reduction is None:
             return []
-        if not _reads_along_columns(generic, nest_dims.index(last_dim)) or _has_subbyte_results(value.op):
-            return []
-        reduction = ColumnReduction(value.op, nest_dims=tuple(nest_dims))
         if reduction in reductions:  # the nest reads another result of the same reduction at the same point
             continue
-        is_read_elsewhere = any(other.op is value.op for other in reductions)
+        is_read_elsewhere = any(other.op is reduction.op for other in reductions)
         if is_read_elsewhere:  # at another point, which would need accumulators of its own
             return []
         reductions.append(reduction)
     return reductions
+
+
+def _column_reduction(elements: Elements, element: EmittedElement, indices: Sequence[Index]) -> ColumnReduction | None:
+    """Return the reduction of an element as a column reduction; None if it is none. `indices` are those of the nest."""
+    value = element.value
+    assert isinstance(value, OpResult)
+    generic = structured_of(elements, value.op)
+    nest_dims = [-1] * len(generic.iterators)  # for each loop the dimension of the nest; -1: reduced
+    for index, result in zip(element.indices, generic.output_maps[value.index].results, strict=True):
+        is_constant_zero = not isinstance(index, SSAValue) and index == 0
+        if is_constant_zero:  # a dimension of size 1, which no loop of the nest counts
+            continue
+        if index not in indices or not isinstance(result, AffineDimExpr):  # such as j + 1: not one of the columns
+            return None
+        nest_dims[result.position] = list(indices).index(index)
+    last_dim = len(indices) - 1
+    if nest_dims.count(last_dim) != 1:  # no loop counts the columns, or several do
+        return None
+    if not _reads_along_columns(generic, nest_dims.index(last_dim)) or _has_subbyte_results(value.op):
+        return None
+    return ColumnReduction(value.op, nest_dims=tuple(nest_dims))
 
 
 def _has_subbyte_results(op: Operation) -> bool:
@@ -226,31 +233,16 @@ class _ColumnEmitter:
     def __init__(
         self, elements: Elements, reduction: ColumnReduction, columns: ColumnRange, buffers: ColumnBuffers
     ) -> None:
-        """Create the emitter of `reduction` for some columns.
-
-        Args:
-            elements: Tensors of the kernel.
-            reduction: The reduction, and the dimensions of the nest that count its loops.
-            columns: The indices of the outer dimensions, and the range of columns.
-            buffers: For each result, memory of the totals over all steps, an element for each column. For a sum in
-                blocks of steps, also memory of the sums of the current block, which are added to the totals after the
-                block.
-        """
+        """Create the emitter of `reduction` for a range of columns, with its buffers."""
         self.elements, self.generic = elements, structured_of(elements, reduction.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
         columns_dim = len(columns.dims) - 1  # of the nest
-        self.column = reduction.nest_dims.index(columns_dim)  # the loop of the reduction that runs over columns
-        # The index of each loop of the reduction in the current row. It is 0 for the loop over columns and for reduced
-        # loops, whose indices are filled in later, and for loops of one iteration. Reduced loops and loops of one
-        # iteration have the dimension -1.
+        self.column = reduction.nest_dims.index(columns_dim)
+        # Reduced loops and loops of one iteration have the dimension -1.
         self.row_point: Point = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in reduction.nest_dims]
         self.sizes = loop_sizes(elements, self.generic)
-        # Iterations of the outermost reduced loop in a block; 0 for no blocks.
         self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
-        # Steps that one loop over the columns adds to the accumulators.
         self.jammed_steps = JAMMED_STEPS if self._is_jamming_faster(reduction.op) else 1
-        # Buffers of each result: of the sums over all steps, and of the sums over the current block. Without blocks,
-        # steps are added to the totals directly.
         self.totals = [buffers.totals[result] for result in reduction.op.results]
         has_blocks = self.steps_per_block > 0
         self.sums = [buffers.block_sums[result] for result in reduction.op.results] if has_blocks else self.totals

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.columns import ColumnReduction
 from pydispatch.compiler.kernels.loops.transposition import Transposition
@@ -96,6 +98,16 @@ class LoopNest:
             return self.space.dims(elements)
         result = self.space.res[0] if isinstance(self.space, OrderedOp) else self.space
         return elements.dims(result)
+
+    def tensors(self) -> Iterator[SSAValue]:
+        """Yield the results, and all tensors that they are computed from, once each."""
+        pending, visited = [value for value, _ in self.all_stores()], set[SSAValue]()
+        while pending:
+            value = pending.pop()
+            if value not in visited and isinstance(value.type, TensorType):
+                visited.add(value)
+                pending += value.op.operands if isinstance(value, OpResult) else []
+                yield value
 
     def all_stores(self) -> list[Store]:
         """Return the results with one element per row, then the others, each with its buffer."""

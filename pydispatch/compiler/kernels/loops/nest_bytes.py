@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -34,25 +34,16 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
         The bytes of arguments that are read outside of reductions, and the bytes that all steps of the reductions read.
         The first is 0 if there is a reduction: arguments that the reduction reads would be counted twice.
     """
-    visited: set[SSAValue] = set()
-    pending = [value for value, _buffer in nest.all_stores()]
     argument_bytes = 0
-    reductions: list[Operation] = []
-    while pending:  # the results, and all values that they are computed from
-        value = pending.pop()
-        if value in visited or not isinstance(value.type, TensorType):
-            continue
-        visited.add(value)
-        if isinstance(value, OpResult):
-            pending += value.op.operands
-            if value.op.name == "linalg.generic" and structured_of(elements, value.op).reduced_loops:
-                reductions.append(value.op)
-        elif value.type.get_num_dims():  # an argument of the dispatch function; one of rank 0 is loaded only once
-            argument_bytes += element_bytes_of(value)
-    # All steps of each reduction.
+    reductions: list[Structured] = []
+    for value in nest.tensors():
+        if not isinstance(value, OpResult):  # an argument of the dispatch function; one of rank 0 is loaded only once
+            argument_bytes += element_bytes_of(value) if tensor_type(value).get_num_dims() else 0
+        elif value.op.name == "linalg.generic" and (generic := structured_of(elements, value.op)).reduced_loops:
+            reductions.append(generic)
     loop_bytes: Index = 0
-    for op in reductions:
-        loop_bytes = build.plus(loop_bytes, _bytes_of_reduction(elements, build, structured_of(elements, op)))
+    for generic in reductions:
+        loop_bytes = build.plus(loop_bytes, _bytes_of_reduction(elements, build, generic))
     return (0 if reductions else argument_bytes), loop_bytes
 
 

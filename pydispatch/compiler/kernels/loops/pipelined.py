@@ -121,18 +121,21 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     first, second = structured_of(elements, first_value.op), structured_of(elements, second_value.op)
     if first.op is second.op or len(first.op.results) != 1 or not _have_equal_loop(elements, first, second):
         return None
-    # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.
-    if not _has_same_bits_in_any_grouping(first):
-        return None
-    # Inputs that are computed would be computed again for the next row.
-    reads_arguments_only = all(_is_argument(v) for v in first.inputs)
-    has_short_body = len(list(first.block.ops)) <= MOST_BODY_OPERATIONS
-    if not reads_arguments_only or not has_short_body:
+    if not _is_movable(first):
         return None
     # The second loop computes the stored values of the row: computation bounds its time only if one of them is costly.
     if not any(is_costly(stored) for stored in nest.row_storage):
         return None
     return PipelinedReduction(elements=elements, value=first_value, dims=first_dims, host=second.op)
+
+
+def _is_movable(generic: Structured) -> bool:
+    """Return whether a reduction of the next row may run in a loop of the current one, and gains by it."""
+    # Inputs that are computed would be computed again for the next row.
+    reads_arguments_only = all(_is_argument(v) for v in generic.inputs)
+    has_short_body = len(list(generic.block.ops)) <= MOST_BODY_OPERATIONS
+    # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.
+    return reads_arguments_only and has_short_body and _has_same_bits_in_any_grouping(generic)
 
 
 def _have_equal_loop(elements: Elements, first: Structured, second: Structured) -> bool:

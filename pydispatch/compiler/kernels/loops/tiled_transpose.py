@@ -168,26 +168,14 @@ class _TiledTranspose:
         transposition: Transposition,
         stores: Sequence[Store],
     ) -> None:
-        """Choose the shape of blocks, and allocate the buffers in which blocks are computed.
-
-        Args:
-            elements: Tensors of the kernel.
-            build: The builder.
-            nest_dims: Sizes of the dimensions of the nest.
-            transposition: The dimension along which operands are contiguous, and two adjacent dimensions that are
-                joined to one, such as the height and width of images.
-            stores: The results, each with its buffer.
-        """
+        """Choose the shape of blocks, and allocate the buffers in which blocks of the results `stores` are computed."""
         self.elements, self.nest_dims, self.transposition = elements, nest_dims, transposition
         self.values = [value for value, _ in stores]
         self.targets = [transposition.joined_buffer(build, buffer) for _, buffer in stores]
-        # The sizes of the dimensions after joining, and the transposed one of them.
         self.dims, self.along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
-        self.height, self.side = block_shape(self.dims, self.along, transposition.squares)  # rows, columns of a block
-        # Buffers of one block for each result.
+        self.height, self.side = block_shape(self.dims, self.along, transposition.squares)
         types = [tensor_type(value).element_type for value in self.values]
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
-        # Only blocks with at least `fewest_rows` rows of whole bytes are transposed in registers.
         self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
         # An unknown width counts as 1 bit, which is no whole byte.
         self.has_whole_bytes = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)

@@ -148,19 +148,19 @@ def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dims: Sequenc
         dims: Sizes of these dimensions, all static.
         dim: The first of the two dimensions.
     """
+    # A computed index, neither a constant nor a counter, may depend on any counter.
+    if any(not isinstance(index, int) and index not in indices for _, load_indices in loads for index in load_indices):
+        return False
     outer, inner = indices[dim], indices[dim + 1]  # counters
-    for tensor, load_indices in loads:
-        # A computed index, neither a constant nor a counter, may depend on any counter.
-        if any(not isinstance(index, int) and index not in indices for index in load_indices):
-            return False
-        # Either both counters are an index, next to each other in a tensor of the nest's size, or none is.
-        uses = load_indices.count(outer), load_indices.count(inner)
-        if uses == (0, 0):
-            continue
-        if uses != (1, 1):
-            return False
-        position = load_indices.index(inner)
-        is_after_outer = position > 0 and load_indices[position - 1] is outer
-        if not is_after_outer or tensor_type(tensor).get_shape()[position] != dims[dim + 1]:
-            return False
-    return True
+    return all(_reads_as_one(load, outer, inner, inner_size=dims[dim + 1]) for load in loads)
+
+
+def _reads_as_one(load: Load, outer: Index, inner: Index, inner_size: Index) -> bool:
+    """Return whether two counters index adjacent axes of a tensor, the second of this size, or index none."""
+    tensor, load_indices = load
+    uses = load_indices.count(outer), load_indices.count(inner)
+    if uses != (1, 1):
+        return uses == (0, 0)
+    position = load_indices.index(inner)
+    is_after_outer = position > 0 and load_indices[position - 1] is outer
+    return is_after_outer and tensor_type(tensor).get_shape()[position] == inner_size

@@ -234,18 +234,19 @@ def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool
     is_short = isinstance(steps, int) and 1 < steps < SHORT_LOOP_STEPS
     if not is_short or sizes[outer] == 1:  # with a size of 1 there is no second loop to merge
         return False
-    is_contiguous = False  # whether an input has the two dimensions as its last axes
-    for index, map in enumerate(generic.maps[: len(generic.inputs)]):
-        is_used = bool(generic.block.args[index].uses)
-        if not is_used or not {outer, inner} & dims_in(map):
-            continue
-        if not all(isinstance(axis, AffineDimExpr) for axis in map.results):  # the index is computed, such as i + k
-            return False
-        axes = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]
-        if (outer, inner) not in pairwise(axes):
-            return False
-        is_contiguous = is_contiguous or axes[-1] == inner
-    return is_contiguous
+    loops_of_inputs = [
+        _loops_of_axes(map)
+        for index, map in enumerate(generic.maps[: len(generic.inputs)])
+        if generic.block.args[index].uses and {outer, inner} & dims_in(map)
+    ]
+    are_adjacent = all((outer, inner) in pairwise(loops) for loops in loops_of_inputs)
+    return are_adjacent and any(loops[-1] == inner for loops in loops_of_inputs)
+
+
+def _loops_of_axes(map: AffineMap) -> list[int]:
+    """Return the loop that indexes each axis; [] if the index of an axis is computed, such as i + k, or constant."""
+    loops = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]
+    return loops if len(loops) == len(map.results) else []
 
 
 def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:

@@ -8,7 +8,7 @@ sizes alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from xdsl.dialects import arith
@@ -98,36 +98,53 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
         - [1000, 1000]: (0, 256, True), (0, 1, True), (1, 1, False). Each iteration of loop 0 has an accumulator for
           loop 1, and each block of 256 iterations has one that adds these up.
     """
-    levels: list[LoopLevel] = []  # innermost first: the loops are visited from the innermost one outwards
-    steps = 1  # additions that the current accumulator takes in the levels that were added since it began
-    limit = MAX_STEPS  # maximum number of additions of the current accumulator
-    accumulators_left = MAX_LEVELS - 1  # further accumulators that may begin
-    fresh = False  # whether each iteration of the next level starts a fresh accumulator
-
-    def fits(size: Index) -> bool:
-        """Return whether the current accumulator can take `size` times the `steps` that it already takes."""
-        return isinstance(size, int) and steps * size <= limit
-
+    plan = _LevelPlan()
     for loop in reversed(range(len(sizes))):
-        step, size = 1, sizes[loop]  # of the next level of this loop: indices per iteration, and iterations
-        is_outermost = loop == 0
-        is_uncut = True
-        while accumulators_left and not fits(size) and (is_uncut or is_outermost):
+        plan.add_loop(loop, sizes[loop])
+    return plan.levels[::-1]
+
+
+@dataclass
+class _LevelPlan:
+    """Choice of the loop levels of a sum, from the innermost loop outwards.
+
+    Attributes:
+        levels: The levels of the loops that were added, innermost first.
+        steps: Additions that the current accumulator takes in the levels that were added since it began.
+        limit: Maximum number of additions of the current accumulator.
+        accumulators_left: Further accumulators that may begin.
+        is_fresh: Whether each iteration of the next level starts a fresh accumulator.
+    """
+
+    levels: list[LoopLevel] = field(default_factory=list)
+    steps: int = 1
+    limit: int = MAX_STEPS
+    accumulators_left: int = MAX_LEVELS - 1
+    is_fresh: bool = False
+
+    def add_loop(self, loop: int, size: Index) -> None:
+        """Add the levels of the loop over dimension `loop`: several if it is cut into blocks."""
+        step, count = 1, size  # of the next level of this loop: indices per iteration, and iterations
+        is_outermost, is_cut = loop == 0, False
+        while self.accumulators_left and not self._fits(count) and (is_outermost or not is_cut):
             # Begin another accumulator, which adds up the results of the current one. With few inner steps, the current
             # one first takes a block of this loop, which is cut. With enough, the whole loop runs over fresh ones.
-            if steps < MIN_INNER_STEPS:
-                is_uncut = False
-                length = limit // steps  # iterations of this loop that the current accumulator has room for
-                levels.append(LoopLevel(loop, step, fresh))
+            if self.steps < MIN_INNER_STEPS:
+                is_cut = True
+                length = self.limit // self.steps  # iterations of this loop that the current accumulator has room for
+                self.levels.append(LoopLevel(loop, step, self.is_fresh))
                 step *= length
-                size = -(-size // length) if isinstance(size, int) else size  # the number of blocks
-            steps, limit, fresh = 1, MAX_BLOCKS, True
-            accumulators_left -= 1
-        levels.append(LoopLevel(loop, step, fresh))
+                count = -(-count // length) if isinstance(count, int) else count  # the number of blocks
+            self.steps, self.limit, self.is_fresh = 1, MAX_BLOCKS, True
+            self.accumulators_left -= 1
+        self.levels.append(LoopLevel(loop, step, self.is_fresh))
         # The current accumulator takes all iterations of the level. A dynamic number of them leaves no room for more.
-        steps = steps * max(1, size) if isinstance(size, int) else limit
-        fresh = False
-    return levels[::-1]
+        self.steps = self.steps * max(1, count) if isinstance(count, int) else self.limit
+        self.is_fresh = False
+
+    def _fits(self, count: Index) -> bool:
+        """Return whether the current accumulator can take `count` times the `steps` that it already takes."""
+        return isinstance(count, int) and self.steps * count <= self.limit
 
 
 def emit_sum_nest(

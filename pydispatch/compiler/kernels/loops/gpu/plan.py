@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
@@ -22,6 +21,7 @@ from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, structured_of
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.structured import Structured
@@ -144,20 +144,12 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
     A row is all elements at one index of each outer dimension. A row of dynamic size counts as `LONG_ROW` elements, or
     as the product of its static sizes if that is larger.
     """
-    sizes = [1]
-    for value, _ in nest.all_stores():
-        pending, visited = [value], set[SSAValue]()
-        while pending:
-            current = pending.pop()
-            if current in visited or not isinstance(current.type, TensorType):
-                continue
-            visited.add(current)
-            row_shape = current.type.get_shape()[nest.outer_rank :]  # () if the rank is lower: the product is 1
-            is_dynamic = any(size < 0 for size in row_shape)
-            sizes += [prod(size for size in row_shape if size > 0), LONG_ROW if is_dynamic else 1]
-            if isinstance(current, OpResult):
-                pending += current.op.operands
-    return max(sizes)
+    longest = 1
+    for value in nest.tensors():
+        row_shape = tensor_type(value).get_shape()[nest.outer_rank :]  # () if the rank is lower: the product is 1
+        is_dynamic = any(size < 0 for size in row_shape)
+        longest = max(longest, prod(size for size in row_shape if size > 0), LONG_ROW if is_dynamic else 1)
+    return longest
 
 
 def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[Index]) -> bool:
