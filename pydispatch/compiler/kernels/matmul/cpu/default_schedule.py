@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 from pydispatch.compiler.kernels.matmul.cpu.packed_batches import with_batches_sharing_b
 from pydispatch.compiler.kernels.matmul.cpu.problem import (
@@ -18,7 +18,13 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import (
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_tiles, streams_b
 from pydispatch.compiler.kernels.matmul.cpu.tile_choice import TileRequest, choose_tiles
-from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles, ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tiles import (
+    MATRIX_ROWS,
+    Level,
+    Tiles,
+    ceil_quotient,
+    round_up,
+)
 
 ASSUMED_STEPS = 1024
 """Size K, the length of the reduction, that is assumed where it is dynamic."""
@@ -92,10 +98,9 @@ def _unstreamed_schedule(level: Level, problem: Problem, pack_b: bool, minimizes
 
 def _schedule_of(problem: Problem, tiles: Tiles, pack_a: bool, pack_b: bool) -> Schedule:
     """Return a schedule without batches; its chunks of K are rounded up to the steps of whole instructions."""
-    mr, nr, mt, nt, kc = astuple(tiles)
     steps_of_instruction = problem.group * max(1, problem.matrix_steps)
-    kc = ceil_quotient(kc, steps_of_instruction) * steps_of_instruction
-    return Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=kc, pack_a=pack_a, pack_b=pack_b)
+    kc = round_up(tiles.kc, steps_of_instruction)
+    return Schedule(tiles.mr, tiles.nr, tiles.mt, tiles.nt, kc, pack_a, pack_b)
 
 
 def _evicts_b_between_uses(level: Level, problem: Problem) -> bool:
@@ -125,7 +130,7 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
     """
     tile_rows, steps = tiles.mt, tiles.kc
     if problem.is_skinny_variant and problem.max_rows is not None:
-        tile_rows = ceil_quotient(problem.max_rows, tiles.mr) * tiles.mr  # whole register blocks
+        tile_rows = round_up(problem.max_rows, tiles.mr)  # whole register blocks
     if reads_both_in_place and problem.k is not None:
         is_panel_cached = problem.k * tiles.nr * problem.sum_bytes <= level.panel_bytes
         assert problem.m is not None  # an A that is read in place has a known number of rows
@@ -138,9 +143,9 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
     """Return the tiles of the default schedule for a B that is packed or read in place by the columns of a block.
 
-    `Tiles` are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk. Three
-    cases have tiles of their own, in this order: vectors along K, a packed B that is used once, and a B with fewer
-    columns than a block.
+    `Tiles` are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk. Four
+    cases have tiles of their own, in this order: vectors along K, a packed B that is used once, a B in place with fewer
+    columns than a block, and a packed B with very few columns.
 
     Args:
         level: Vector registers, caches and instructions of the CPU.
@@ -148,12 +153,8 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         pack_b: Whether B is packed; otherwise it is read in place.
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
     """
-    n, size = problem.n, problem.sum_bytes
-    # A kernel for a range of few rows has blocks of 16 rows, those of one matrix register, instead of 32.
-    is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
-    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m
     # `plain_request` has the defaults for how operands are read, `request` what differs for this B.
-    plain_request = replace(_request(problem), m=rows, minimizes_passes=minimizes_passes)
+    plain_request = replace(_request(problem), m=_requested_rows(problem), minimizes_passes=minimizes_passes)
     request = replace(
         plain_request,
         widens_b=problem.widens_b and not pack_b,
@@ -171,16 +172,32 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     # For a row-major B in place that is narrower than a block: a block with exactly its columns (`pads_columns` would
     # round them up to whole vectors), so that no read exceeds a row.
     is_row_major_in_place = not pack_b and not vectorizes_k and not problem.panel_width
-    if is_row_major_in_place and n is not None and n < tiles.nr:
+    if is_row_major_in_place and problem.n is not None and problem.n < tiles.nr:
         return choose_tiles(level, replace(plain_request, pads_columns=False))
-    # For a packed B whose columns fill at most half of a vector: a shorter vector, which takes fewer cycles. Its number
-    # of columns is the next power of two, such as 4 for n = 3, and at least that of the shortest vector.
-    has_half_vectors = n is not None and 0 < 2 * n * size <= level.vector
-    if pack_b and problem.group == 1 and n is not None and has_half_vectors:
-        next_power_of_two = 1 << (n - 1).bit_length()
-        width = max(SHORTEST_VECTOR_BYTES // size, next_power_of_two)
-        return replace(tiles, nr=width, nt=width)
-    return tiles
+    return _with_short_vectors(level, problem, tiles) if pack_b else tiles
+
+
+def _requested_rows(problem: Problem) -> int | None:
+    """Return the number of rows that register blocks are chosen for; None if M is dynamic.
+
+    With matrix registers, a kernel for a range of few rows has blocks of 16 rows, those of one register, instead of 32.
+    """
+    is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
+    return MATRIX_ROWS // 2 if is_below_matrix_block else problem.m
+
+
+def _with_short_vectors(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
+    """Return `tiles` with blocks of a shorter vector if the columns of a packed B fill at most half of a vector.
+
+    The shorter vector takes fewer cycles. Its number of columns is the next power of two, such as 4 for n = 3, and at
+    least that of the shortest vector.
+    """
+    n, size = problem.n, problem.sum_bytes
+    if problem.group > 1 or n is None or not 0 < 2 * n * size <= level.vector:
+        return tiles
+    next_power_of_two = 1 << (n - 1).bit_length()
+    width = max(SHORTEST_VECTOR_BYTES // size, next_power_of_two)
+    return replace(tiles, nr=width, nt=width)
 
 
 def _tiles_for_a(level: Level, problem: Problem, pack_b: bool, request: TileRequest) -> Tiles:
@@ -227,16 +244,15 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
     # The highest such block. Its sums take rows * `vectors` registers, and a row of B another `vectors`.
     vectors = n * size // level.vector  # in a row of the block
     most_rows = min(m, (level.accumulators - vectors) // vectors)
-    heights = [rows for rows in range(1, most_rows + 1) if pays_in_place_a(level, rows, stride_bytes)]
-    if not heights:
+    mr = max((rows for rows in range(1, most_rows + 1) if pays_in_place_a(level, rows, stride_bytes)), default=0)
+    if mr == 0:
         return None
-    mr = heights[-1]
     # Cycles for a step of K of one row of C: in one block of all columns, and in the blocks of `tiles`.
     cycles_of_row = level.cycles(mr, n * size) / mr
     cycles_of_row_in_tiles = level.cycles(tiles.mr, tiles.nr * size) * ceil_quotient(n, tiles.nr) / tiles.mr
     if cycles_of_row > cycles_of_row_in_tiles:
         return None
-    return replace(tiles, mr=mr, nr=n, mt=mr * ceil_quotient(tiles.mt, mr), nt=n)
+    return replace(tiles, mr=mr, nr=n, mt=round_up(tiles.mt, mr), nt=n)
 
 
 def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) -> bool:
@@ -299,20 +315,17 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
     columns of a tile, which is up to `CONVERTED_BLOCKS` register blocks wide.
     """
     assert problem.n is not None
-    chunk_elements, k = level.l1_chunk_bytes // problem.sum_bytes, problem.k
+    chunk_elements = level.l1_chunk_bytes // problem.sum_bytes
     if vectorizes_k:
-        nt = tiles.nr
-        if not problem.a.is_readable_in_place:  # each tile computes its elements of A, for `COMPUTED_COLUMNS` columns
-            nt = tiles.nr * ceil_quotient(COMPUTED_COLUMNS, tiles.nr)
+        # Each tile computes its elements of A, if they are computed, for `COMPUTED_COLUMNS` columns.
+        nt = tiles.nr if problem.a.is_readable_in_place else round_up(COMPUTED_COLUMNS, tiles.nr)
         kc = max(CHUNK_MULTIPLE, chunk_elements // tiles.nr // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
-        if k is not None and k <= 2 * kc:  # too few steps for several chunks
-            kc = max(1, k)
+        if problem.k is not None and problem.k <= 2 * kc:  # too few steps for several chunks
+            kc = max(1, problem.k)
         return replace(tiles, nt=nt, kc=kc)
     nt = tiles.nr * max(1, min(ceil_quotient(problem.n, tiles.nr), CONVERTED_BLOCKS))
     kc = max(4, chunk_elements // nt // 4 * 4)  # a multiple of 4 steps, at least 4
-    if k:  # not more steps than K has, if that is known
-        kc = min(kc, k)
-    return replace(tiles, nt=nt, kc=kc)
+    return replace(tiles, nt=nt, kc=min(kc, problem.k) if problem.k else kc)
 
 
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
@@ -339,4 +352,4 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     # The tile of a workgroup: about `TILE_ELEMENTS_OF_B` elements of B, and at most the usual rows.
     tile_columns = max(1, min(n, TILE_ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
     tile_rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
-    return Tiles(mr=mr, nr=nr, mt=mr * ceil_quotient(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)
+    return Tiles(mr=mr, nr=nr, mt=round_up(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)

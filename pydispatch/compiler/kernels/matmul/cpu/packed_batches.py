@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
 from pydispatch.compiler.kernels.matmul.cpu.tile_choice import WORKGROUP_LIMITS
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient, round_up
 
 
 def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
@@ -34,7 +34,7 @@ def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -
     # The largest batch whose packed columns fit the cache. `depth` is the number of products for each sum.
     nr = schedule.nr
     all_blocks = ceil_quotient(n, nr)
-    kc = ceil_quotient(k, problem.group) * problem.group
+    kc = round_up(k, problem.group)
     depth = kc * problem.reductions
     columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # for packed columns; the rest is left to A and the sums
     block_bytes = problem.sum_bytes * nr * depth

@@ -99,11 +99,8 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     - To f32 in memory, once for all rows of a workgroup, if that takes fewer operations than the third way.
     - In registers, again for each register block of rows.
     """
-    # All rows of A.
-    extents = [match.contraction.generic.extents[d] for d in match.row_loops]
-    static_extents = [n for n in extents if n is not None]
-    total_rows = prod(static_extents)
-    if len(static_extents) < len(extents) or not total_rows:
+    total_rows = _total_rows(match)
+    if not total_rows:
         return None
     # Elements of A are rounded to integers of `digits` bytes: a row of A is `digits` rows of bytes. Matrix registers
     # are used if these rows fill one register. `MATRIX_ROWS` is the number of rows of two.
@@ -121,6 +118,13 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     if is_rounded or _operations(match, sizes, total_rows) <= operations_in_memory:
         return sizes
     return _unpacked_sizes(match, level, total_rows)
+
+
+def _total_rows(match: BlockQuantized) -> int | None:
+    """Return the number of rows of A, which several loops may count; None if it is unknown."""
+    extents = [match.contraction.generic.extents[d] for d in match.row_loops]
+    static_extents = [n for n in extents if n is not None]
+    return prod(static_extents) if len(static_extents) == len(extents) else None
 
 
 def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
@@ -150,55 +154,56 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
     single bytes need so few registers that LLVM would keep the unpacked weights, which register blocks share, on the
     stack. In a buffer, which is aligned, 64x4096x4096 takes 0.83 of the time (AMD EPYC Zen 5).
 
-    All of K is one chunk, so that a workgroup copies its rows of A once. A chunk is counted in blocks of K, the steps
-    that share a scale: all `match.blocks` of them.
-
-    Args:
-        match: The product.
-        level: Vector registers, caches and instructions of the CPU.
-        total_rows: Rows of A.
-        byte_digits: Bytes of the integers that elements of A are rounded to, each of which has sums of its own; 0 if
-            products are f32.
-
-    Example:
-        With AVX-512, 3 digits and 10 rows of A, a register block has 4 rows of 2 vectors. Each vector of columns takes
-        12 registers of sums and 2 of weights, and A takes 2: 30 of 32 registers.
+    `byte_digits` is the size of the integers that elements of A are rounded to; 0 if products are f32.
     """
     lanes = level.vector // F32_BYTES
-    # Rows of a workgroup: A is divided into `row_groups` groups with about equally many rows.
-    row_groups = ceil_quotient(total_rows, MAX_ROWS)
-    if byte_digits == 1:
-        # With twice the rows, weights are unpacked half as often.
-        groups_of_twice_the_rows = ceil_quotient(total_rows, 2 * MAX_ROWS)
-        if groups_of_twice_the_rows * ceil_quotient(match.panels, MOST_PANELS) >= MANY_WORKGROUPS:
-            row_groups = groups_of_twice_the_rows
-    rows = ceil_quotient(total_rows, row_groups)
-    # The register block: the widest, of 4 or 2 vectors, that fits into a panel and the registers, else 1 vector.
+    row_groups = _row_groups(match, total_rows, byte_digits)
+    rows = ceil_quotient(total_rows, row_groups)  # all groups have about equally many
     row_block = min(rows, MOST_BLOCK_ROWS)
-    sums_per_vector = row_block * (byte_digits or 1)
-
-    def needed_registers(vectors: int) -> int:
-        """Return the number of registers that a block of so many vectors of columns takes."""
-        weights = 2  # for each vector of columns: a vector as it is stored, and one that is unpacked
-        elements_of_a = 2
-        return (sums_per_vector + weights) * vectors + elements_of_a
-
-    def fits(vectors: int) -> bool:
-        """Return whether a panel has so many vectors of columns, and the registers hold a block of this width."""
-        return vectors * lanes <= match.width and needed_registers(vectors) <= level.registers
-
-    vectors = next((v for v in (4, 2) if fits(v)), 1)
+    vectors = _vectors_of_unpacking_block(match, level, sums_per_vector=row_block * (byte_digits or 1))
     has_several_whole_blocks = rows > row_block and rows % row_block == 0
     return BlockSizes(
         rows=rows,
         row_block=row_block,
         columns=min(match.width, vectors * lanes),
         panels=_panels_of_converted_rows(match, row_groups),
-        blocks=match.blocks,
+        blocks=match.blocks,  # all of K is one chunk, so that a workgroup copies its rows of A once
         byte_digits=byte_digits,
         lanes=lanes,
         unpacks=byte_digits == 1 and has_several_whole_blocks,
     )
+
+
+def _row_groups(match: BlockQuantized, total_rows: int, byte_digits: int) -> int:
+    """Return the number of workgroups along the rows of A: the fewest with at most `MAX_ROWS` rows each.
+
+    Rows that are rounded to single bytes have half as many groups if enough workgroups remain: weights are then
+    unpacked half as often.
+    """
+    groups_of_twice_the_rows = ceil_quotient(total_rows, 2 * MAX_ROWS)
+    remaining_workgroups = groups_of_twice_the_rows * ceil_quotient(match.panels, MOST_PANELS)
+    if byte_digits == 1 and remaining_workgroups >= MANY_WORKGROUPS:
+        return groups_of_twice_the_rows
+    return ceil_quotient(total_rows, MAX_ROWS)
+
+
+def _vectors_of_unpacking_block(match: BlockQuantized, level: Level, sums_per_vector: int) -> int:
+    """Return the width, in vectors, of a register block that unpacks weights in registers.
+
+    The width is the greatest of 4 and 2 that fits into a panel and the registers, else 1. A vector of columns takes
+    `sums_per_vector` registers of sums.
+
+    Example:
+        With AVX-512, 3 digits and 4 rows in a block, each vector of columns takes 12 registers of sums and 2 of
+        weights, and A takes 2. A block of 2 vectors takes 30 of 32 registers.
+    """
+    lanes = level.vector // F32_BYTES
+    weights, elements_of_a = 2, 2  # registers: a vector of weights as it is stored and unpacked, and elements of A
+    for vectors in (4, 2):
+        registers = (sums_per_vector + weights) * vectors + elements_of_a
+        if vectors * lanes <= match.width and registers <= level.registers:
+            return vectors
+    return 1
 
 
 def _panels_of_converted_rows(match: BlockQuantized, row_groups: int) -> int:

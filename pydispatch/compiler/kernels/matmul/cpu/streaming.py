@@ -10,9 +10,11 @@ The table of docs/contractions.md compares streaming with panels and with NumPy.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
-from pydispatch.compiler.kernels.matmul.cpu.tile_choice import WORKGROUP_LIMITS
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tile_choice import WORKGROUP_LIMITS, loads_of_step
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quotient, round_up
 
 MAX_STREAMING_ROWS = 64
 """Rows of A up to which B is streamed. Passing the sums of so few rows through the second-level cache takes less time
@@ -126,33 +128,37 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
         tiles: The tiles of the schedule without streaming. Their register block is used for two rows of A, and for a
             single row without a wide block (`WIDE_BLOCK_BYTES`).
     """
-    m, n, k = problem.m, problem.n, problem.k
-    assert m is not None and n is not None and k is not None
+    k = problem.k
+    assert k is not None
     # A single row in wide blocks that hold their sums over all of K: one chunk, and no sums pass through the cache.
-    if m == 1 and _keeps_sums_of_wide_block(level, problem):
+    if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
         columns = WIDE_BLOCK_BYTES // problem.sum_bytes
         return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=k)
-    # Long chunks for more rows of A: sums in memory are then loaded and stored less often.
-    has_long_chunks = _has_long_chunks(level, problem)
-    mr, nr = tiles.mr, tiles.nr
-    fits_one_block = _has_registers_of_wide_block(level) and n * problem.sum_bytes <= WIDE_BLOCK_BYTES
-    if m == 1 and fits_one_block:
-        # One block of all columns overlaps no other: three products of 1x700x200 take 19.0 us, in blocks of 128
-        # columns, of which the last ones overlap, 23.4 (AMD EPYC Zen 4, one worker).
-        nr = n
-    elif m > 2 and has_long_chunks:
-        mr, nr = _block_of_long_chunk(level, m, n, problem.sum_bytes)
-    elif m > 2:
-        mr, nr = _block_of_short_chunk(level, m, n, problem.sum_bytes)
-    mt, nt = _streaming_tile(level, problem, n, mr, nr)
-    lengths = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
+    mr, nr = _streaming_block(level, problem, tiles)
+    mt, nt = _streaming_tile(level, problem, mr, nr)
+    lengths = LONG_STREAMING_STEPS if _has_long_chunks(level, problem) else STREAMING_STEPS
     # A length that divides K, so that the last chunk is whole; else the preferred one.
     steps = next((steps for steps in lengths if k % steps == 0), lengths[0])
     return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
 
 
-def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) -> tuple[int, int]:
-    """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr, for n columns of B.
+def _streaming_block(level: Level, problem: Problem, tiles: Tiles) -> tuple[int, int]:
+    """Return the rows and columns of the register block that streams B; `tiles` has the block without streaming."""
+    m, n = problem.m, problem.n
+    assert m is not None and n is not None
+    fits_one_block = _has_registers_of_wide_block(level) and n * problem.sum_bytes <= WIDE_BLOCK_BYTES
+    if m == 1 and fits_one_block:
+        # One block of all columns overlaps no other: three products of 1x700x200 take 19.0 us, in blocks of 128
+        # columns, of which the last ones overlap, 23.4 (AMD EPYC Zen 4, one worker).
+        return tiles.mr, n
+    if m <= 2:
+        return tiles.mr, tiles.nr
+    block_of_chunk = _block_of_long_chunk if _has_long_chunks(level, problem) else _block_of_short_chunk
+    return block_of_chunk(level, m, n, problem.sum_bytes)
+
+
+def _streaming_tile(level: Level, problem: Problem, mr: int, nr: int) -> tuple[int, int]:
+    """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr.
 
     At first the tile has all rows of A, and so many columns that there are about 8 workgroups. But a row of its sums
     fills at least a page of virtual memory (4 KiB). The tile is then made smaller while there are fewer than 8
@@ -164,17 +170,12 @@ def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) ->
         For 16 rows of f32, blocks of 8x32 and a B of 4096x4096, a page is 1,024 columns. Tiles of 16x1024 would be 4
         workgroups, so that they become 16x512. For 8 rows, tiles are 8x1024, since narrow tiles are slower.
     """
-    rows = problem.m or 0
+    rows, n = problem.m or 0, problem.n or 0
     # A skinny variant is a kernel for a range of small, dynamic row counts. Its tiles are for the largest one.
     if problem.is_skinny_variant and problem.max_rows is not None:
         rows = problem.max_rows
     limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
-    page_columns = level.model.page // problem.sum_bytes
-    column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
-    # At least a page of columns, even if there are fewer workgroups then: narrower rows of B are read more slowly.
-    most_columns = max(ceil_quotient(n, column_tiles), page_columns)
-    columns = ceil_quotient(n, ceil_quotient(n, most_columns))  # tiles are about equally wide
-    mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
+    mt, nt = round_up(rows, mr), round_up(_page_columns(level, problem, limit.workgroups), nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
     while True:
         has_enough_workgroups = problem.outer * ceil_quotient(rows, mt) * ceil_quotient(n, nt) >= limit.workgroups
@@ -182,11 +183,23 @@ def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) ->
         if has_enough_workgroups or is_small:
             return mt, nt
         if mt > max(MIN_TILE_ROWS, mr):
-            mt = mr * ceil_quotient(ceil_quotient(mt, 2), mr)
+            mt = round_up(ceil_quotient(mt, 2), mr)
         elif rows > FEW_STREAMING_ROWS and nt > max(MIN_TILE_COLUMNS, nr):
-            nt = nr * ceil_quotient(ceil_quotient(nt, 2), nr)
+            nt = round_up(ceil_quotient(nt, 2), nr)
         else:
             return mt, nt
+
+
+def _page_columns(level: Level, problem: Problem, workgroups: int) -> int:
+    """Return the columns of tiles that are about equally wide: for so many workgroups, but at least a page of sums.
+
+    Narrower rows of B are read more slowly.
+    """
+    n = problem.n or 0
+    column_tiles = max(1, workgroups // max(1, problem.outer))
+    page_columns = level.model.page // problem.sum_bytes
+    most_columns = max(ceil_quotient(n, column_tiles), page_columns)
+    return ceil_quotient(n, ceil_quotient(n, most_columns))
 
 
 def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:
@@ -242,14 +255,9 @@ def _block_of_long_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[
     Example:
         10 rows of A are two blocks of 5, which load 2 * (5 + 1) times for a step of K. Two of 8 load 2 * (8 + 1) times.
     """
-
-    def loads(mr: int) -> int:
-        """Return the loads of all blocks for a step of K: each loads mr elements of A, and a row of B."""
-        return ceil_quotient(m, mr) * (mr + 1)
-
     most_rows = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))  # two registers of sums for each row
     heights = range(most_rows, most_rows // 2, -1)  # lower blocks leave too many accumulators unused
-    return min(heights, key=loads), min(n, 2 * level.vector // sum_bytes)
+    return min(heights, key=partial(loads_of_step, m)), min(n, 2 * level.vector // sum_bytes)
 
 
 def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[int, int]:
@@ -264,18 +272,14 @@ def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple
         With 28 accumulators of 16 f32, blocks of 64 columns have at most 6 rows. 8 rows of A are two blocks of 4; two
         blocks of 6 rows would compute 4 rows twice.
     """
-
-    def computed(mr: int) -> int:
-        """Return the number of rows that all blocks compute, which is at least m."""
-        return ceil_quotient(m, mr) * mr
-
     # Vectors of columns -> rows whose sums fit into the accumulators, of which the loaded row of B takes some.
     most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
     vectors = 4 if needs_several_blocks and has_three_rows else 2
     greatest = max(1, min(m, most_rows[vectors]))
     heights = range(greatest, greatest // 2, -1)  # lower blocks leave too many accumulators unused
-    return min(heights, key=computed), min(n, vectors * level.vector // sum_bytes)
+    computed_rows = partial(round_up, m)  # of all blocks, as a function of their height
+    return min(heights, key=computed_rows), min(n, vectors * level.vector // sum_bytes)
 
 
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:

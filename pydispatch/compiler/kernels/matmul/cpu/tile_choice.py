@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
-from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles, ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tiles import (
+    MATRIX_ROWS,
+    Level,
+    Tiles,
+    ceil_quotient,
+    round_up,
+)
 
 FEWEST_ROWS_OF_THREE_VECTORS = 8
 """Minimum height of a block with rows of three vectors: a lower one loads nearly as often as it multiplies."""
@@ -56,20 +63,21 @@ class TileRequest:
     """Properties of a contraction that its block sizes are chosen for.
 
     Attributes:
-        element_bytes: Bytes of an element of the sums, which packed elements also have.
+        element_bytes: Bytes of a sum, and of a packed element unless steps of K are grouped.
         m, n, k: Rows of A, columns of B, and steps of the reduction; None if dynamic.
         outer: Product of the sizes of the outer dimensions, which index the result and are neither M nor N.
         reductions: Product of the sizes of the reduced dimensions other than K.
         pads_columns: Whether nr is rounded up to whole vectors if n is smaller.
-        widens_b: Whether register blocks widen the elements of B as they load them.
+        widens_b: Whether register blocks widen the elements of B as they load them (`widening_columns`).
         is_packed: Whether B is packed: tiles are larger, for the packed elements to be used more often.
         panel_width: Columns of a panel of a constant B, which nr divides; None for a B in another layout.
         minimizes_passes: Whether B comes from beyond the second-level cache for each block of rows, so that the fewest
             blocks are best.
-        pairs_rows: Whether an odd last row takes as many registers as two rows.
+        pairs_rows: Whether an odd last row takes as many registers as two rows (i8mm multiplies rows in pairs).
         uses_matrices: Whether sums are in matrix registers.
         packs_a: Whether each tile packs its rows of A.
-        cuts_columns: Whether tiles are cut along N first, so that fewer tiles pack the same columns of B.
+        cuts_columns: Whether tiles are cut along N first (`_cut_for_workgroups`), so that fewer tiles pack the same
+            columns of B.
     """
 
     element_bytes: int
@@ -125,7 +133,9 @@ def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
 def _vectors_of_block_row(level: Level, request: TileRequest, lanes: int) -> int:
     """Return the width of the register block in vectors, each of `lanes` elements.
 
-    The width is `level.block_vectors`, 2 on most levels, unless a case below changes it.
+    The width is `level.block_vectors`, 2 on most levels, unless the product has few rows, few columns, or columns that
+    three vectors divide; unless blocks widen elements of B; or unless B is stored in panels, whose ends blocks must not
+    cross.
 
     Example:
         With AVX-512 and f32, `lanes` is 16. 1,000 rows and columns have blocks of 2 vectors; 3 rows and 512 columns 8;
@@ -139,21 +149,17 @@ def _vectors_of_block_row(level: Level, request: TileRequest, lanes: int) -> int
     if m is not None and is_skinny and not request.uses_matrices:
         register_rows = m + m % 2 if request.pairs_rows else m  # an odd last row takes the registers of two
         vectors = max(vectors, _skinny_vectors(level, max(1, register_rows)))
-    # Few columns, or columns that three vectors divide.
     if n is not None:
         vectors = min(vectors, max(1, ceil_quotient(n, lanes)))
         if not is_skinny and not request.uses_matrices and _fits_three_vectors(level, n, lanes, vectors):
             vectors = 3
-    # Blocks that widen elements of B.
-    if request.widens_b and not is_skinny:
-        columns = widening_columns(level, request.element_bytes, m, n)
-        if columns is not None:
-            vectors = columns // lanes
-    # Blocks of a panel must not cross its end: their width divides the panel's.
-    if request.panel_width is not None:
-        panel_vectors = request.panel_width // lanes
-        vectors = max(v for v in range(1, vectors + 1) if panel_vectors % v == 0)
-    return vectors
+    widening = widening_columns(level, request.element_bytes, m, n) if request.widens_b and not is_skinny else None
+    if widening is not None:
+        vectors = widening // lanes
+    if request.panel_width is None:
+        return vectors
+    panel_vectors = request.panel_width // lanes
+    return max(v for v in range(1, vectors + 1) if panel_vectors % v == 0)
 
 
 def _largest_tile(level: Level, request: TileRequest, mr: int, nr: int) -> tuple[int, int]:
@@ -185,33 +191,27 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
     m, n = request.m, request.n
     if m is None or n is None:
         return tiles
-    mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
     depth = tiles.kc * request.reductions  # multiplications for each sum
     for limit in PACKING_WORKGROUP_LIMITS if request.packs_a else WORKGROUP_LIMITS:
-        while mt > mr or nt > nr:
-            workgroups = request.outer * ceil_quotient(m, mt) * ceil_quotient(n, nt)
-            is_small = mt * nt * depth <= limit.multiplications * request.growth
+        while tiles.mt > tiles.mr or tiles.nt > tiles.nr:
+            workgroups = request.outer * ceil_quotient(m, tiles.mt) * ceil_quotient(n, tiles.nt)
+            is_small = tiles.mt * tiles.nt * depth <= limit.multiplications * request.growth
             if is_small or workgroups >= limit.workgroups:
                 break
-            prefers_columns = request.cuts_columns or nt >= mt
-            has_one_block_of_rows = mt <= mr
-            if nt > nr and (prefers_columns or has_one_block_of_rows):
-                nt = nr * ceil_quotient(nt // nr, 2)
-            else:
-                mt = mr * ceil_quotient(mt // mr, 2)
-    return replace(tiles, mt=mt, nt=nt)
+            tiles = _halved(tiles, prefers_columns=request.cuts_columns or tiles.nt >= tiles.mt)
+    return tiles
+
+
+def _halved(tiles: Tiles, prefers_columns: bool) -> Tiles:
+    """Return tiles of half the register blocks, rounded up, along N or M: along the other if one has a single block."""
+    has_one_block_of_rows = tiles.mt <= tiles.mr
+    if tiles.nt > tiles.nr and (prefers_columns or has_one_block_of_rows):
+        return replace(tiles, nt=tiles.nr * ceil_quotient(tiles.nt // tiles.nr, 2))
+    return replace(tiles, mt=tiles.mr * ceil_quotient(tiles.mt // tiles.mr, 2))
 
 
 def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
     """Return the number of rows of the register block: all m rows if registers hold their sums, else a part of them.
-
-    A part is the height with the fewest loads for a step of K. If the last block then computes many rows that the block
-    before it computes, too, the height is the one with which blocks compute the fewest rows twice.
-
-    Example:
-        With AVX-512, blocks of two vectors have at most 14 rows. 100 rows are ten blocks of 10, which load 10 * (10 +
-        1) times for each step of K; eight blocks of 14 would load 8 * (14 + 1) times. 16 rows are two blocks of 8,
-        since two of 9 would compute 18 rows.
 
     Args:
         level: Vector registers, caches and instructions of the CPU.
@@ -229,23 +229,33 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
     if minimizes_passes:
         fewest_blocks = ceil_quotient(m, most_rows)
         return ceil_quotient(m, fewest_blocks)
+    return _height_with_fewest_loads(m, most_rows)
 
-    def loads(rows: int) -> int:
-        """Return the loads of all blocks for a step of K: an element for each row, and a row of B."""
-        return ceil_quotient(m, rows) * (rows + 1)
 
-    def computed(rows: int) -> int:
-        """Return the rows that all blocks compute, at least m: the last block overlaps the one before it."""
-        return ceil_quotient(m, rows) * rows
+def _height_with_fewest_loads(m: int, most_rows: int) -> int:
+    """Return the height, up to `most_rows`, of the register blocks that load the fewest elements for m rows.
 
-    # The height with the fewest loads, from two thirds of the greatest: lower blocks leave many accumulators unused.
+    If the last block then computes many rows that the block before it computes, too, the height is the one with which
+    blocks compute the fewest rows twice.
+
+    Example:
+        With AVX-512, blocks of two vectors have at most 14 rows. 100 rows are ten blocks of 10, which load 10 * (10 +
+        1) times for each step of K; eight blocks of 14 would load 8 * (14 + 1) times. 16 rows are two blocks of 8,
+        since two of 9 would compute 18 rows.
+    """
+    # From two thirds of the greatest height: lower blocks leave many accumulators unused.
     lowest = max(1, most_rows * 2 // 3)
-    best = min(range(most_rows, lowest - 1, -1), key=loads)
-    if computed(best) <= MAX_COMPUTED_RATIO * m:
+    best = min(range(most_rows, lowest - 1, -1), key=partial(loads_of_step, m))
+    if round_up(m, best) <= MAX_COMPUTED_RATIO * m:
         return best
     # The best one computes many rows twice. A lower block, from half of the greatest height, may compute fewer.
     lower_heights = range(lowest - 1, most_rows // 2, -1)
-    return min([best, *lower_heights], key=computed)
+    return min([best, *lower_heights], key=partial(round_up, m))
+
+
+def loads_of_step(m: int, height: int) -> int:
+    """Return the loads of all register blocks for a step of K: an element of A for each row, and a row of B each."""
+    return ceil_quotient(m, height) * (height + 1)
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
@@ -273,7 +283,7 @@ def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
     144 columns are three blocks of three vectors with 16 lanes; blocks of two vectors would compute 160 columns. With
     three, 3136x24x144 takes 0.89 of the time, 512x512x144 0.83, 3136x64x48 0.75 (AMD EPYC Zen 4, one worker).
     """
-    computed_columns = ceil_quotient(n, vectors * lanes) * vectors * lanes
+    computed_columns = round_up(n, vectors * lanes)
     computes_many_twice = computed_columns > MAX_COMPUTED_RATIO * n
     has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
     return has_registers and computes_many_twice and n % (3 * lanes) == 0
@@ -295,7 +305,7 @@ def widening_columns(level: Level, sum_bytes: int, m: int | None, n: int | None)
     if m is None or n is None or m < FEWEST_ROWS_OF_THREE_VECTORS:
         return None
     columns = 3 * level.vector // sum_bytes
-    computed_columns = ceil_quotient(n, columns) * columns  # the last block computes some of them again
+    computed_columns = round_up(n, columns)  # the last block computes some of them again
     has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
     return columns if has_registers and computed_columns <= MAX_COMPUTED_RATIO * n else None
 
@@ -326,4 +336,4 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
         return steps
     chunks = ceil_quotient(steps, steps_in_cache)
     steps_of_chunk = ceil_quotient(steps, chunks)
-    return ceil_quotient(steps_of_chunk, STEP_MULTIPLE) * STEP_MULTIPLE
+    return round_up(steps_of_chunk, STEP_MULTIPLE)

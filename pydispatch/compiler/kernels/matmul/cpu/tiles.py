@@ -56,7 +56,10 @@ class Level:
 
     @property
     def panel_bytes(self) -> int:
-        """Maximum size in bytes of a panel of B that stays in the second-level cache for all rows of a tile."""
+        """Maximum size in bytes of a panel of B that stays in the second-level cache for all rows of a tile.
+
+        Half of the cache is left to A and C, as in `problem.is_panel_cached`.
+        """
         return self.model.l2.bytes_per_core // 2
 
     @property
@@ -175,3 +178,8 @@ class Tiles:
 def ceil_quotient(a: int, b: int) -> int:
     """Return a / b, rounded up to an integer."""
     return -(-a // b)
+
+
+def round_up(size: int, multiple: int) -> int:
+    """Return the least multiple of `multiple` that is at least `size`: 12 for a size of 10 and multiples of 4."""
+    return multiple * ceil_quotient(size, multiple)
