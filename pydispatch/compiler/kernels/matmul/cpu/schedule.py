@@ -5,7 +5,7 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
 
@@ -59,20 +59,14 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     - A and B can be packed, or read in place, as the schedule states.
     - The packed operands and the sums of a tile have at most `MAX_OPERAND_BYTES` each.
     """
-    mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)  # mr x nr: register block, mt x nt: tile, kc: chunk
+    mr, nr, mt, nt, kc, batch = schedule.mr, schedule.nr, schedule.mt, schedule.nt, schedule.kc, schedule.batch
     if min(mr, nr, mt, nt, kc) < 1:
         return "sizes are at least 1"
     if mt % mr or nt % nr:
         return f"the tile of {mt}x{nt} is not a multiple of the register block of {mr}x{nr}"
-    # Vector registers of the sums: one for each sum if vectors are along K, else as many for each row as its nr columns
-    # fill.
-    registers_of_row = nr if problem.vectorizes_k(pack_b) else ceil_quotient(nr * problem.sum_bytes, level.vector)
-    registers = mr * registers_of_row
-    if problem.matrix_steps and max(mr, nr) > MATRIX_ROWS:
-        return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {mr}x{nr}"
-    if not problem.matrix_steps and registers > level.registers:
-        return f"the sums of a block of {mr}x{nr} take {registers} vector registers of {level.registers}"
-    packs_all_steps = pack_b and problem.k is not None and kc >= problem.k
+    if reason := _exceeded_registers(level, problem, schedule):
+        return reason
+    packs_all_steps = schedule.pack_b and problem.k is not None and kc >= problem.k
     can_share_b = packs_all_steps and batch <= problem.b_uses
     if batch > 1 and not can_share_b:
         return (
@@ -83,14 +77,36 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
         return f"{problem.group} steps of K are multiplied at once, and kc = {kc} is not a multiple of it"
     if reason := _unreadable(problem, schedule):
         return reason
-    # Packed operands of a batch have all indices of the reduced dimensions other than K. Without a batch, these become
-    # loops around the packing if the operands are too large.
-    steps = kc * problem.reductions if batch > 1 else kc
-    packed_a, packed_b = mt * steps if pack_a else 0, nt * steps if pack_b else 0
-    largest = problem.sum_bytes * max(mt * nt, packed_a, packed_b)
+    largest = _largest_operand_bytes(problem, schedule)
     if largest > MAX_OPERAND_BYTES:
         return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {MAX_OPERAND_BYTES}"
     return None
+
+
+def _exceeded_registers(level: Level, problem: Problem, schedule: Schedule) -> str | None:
+    """Return the reason why registers cannot hold the sums of a schedule's register block; None if they can."""
+    mr, nr = schedule.mr, schedule.nr
+    if problem.matrix_steps:
+        if max(mr, nr) <= MATRIX_ROWS:
+            return None
+        return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {mr}x{nr}"
+    # With vectors along K, each sum takes a register. Otherwise the columns of a row fill whole registers.
+    has_vectors_along_k = problem.vectorizes_k(schedule.pack_b)
+    registers_of_row = nr if has_vectors_along_k else ceil_quotient(nr * problem.sum_bytes, level.vector)
+    registers = mr * registers_of_row
+    if registers <= level.registers:
+        return None
+    return f"the sums of a block of {mr}x{nr} take {registers} vector registers of {level.registers}"
+
+
+def _largest_operand_bytes(problem: Problem, schedule: Schedule) -> int:
+    """Return the bytes of the largest of the packed operands and the sums of a workgroup's tile."""
+    # Packed operands of a batch have all indices of the reduced dimensions other than K. Without a batch, these become
+    # loops around the packing if the operands are too large.
+    steps = schedule.kc * problem.reductions if schedule.batch > 1 else schedule.kc
+    packed_a = schedule.mt * steps if schedule.pack_a else 0
+    packed_b = schedule.nt * steps if schedule.pack_b else 0
+    return problem.sum_bytes * max(schedule.mt * schedule.nt, packed_a, packed_b)
 
 
 def _unreadable(problem: Problem, schedule: Schedule) -> str | None:
