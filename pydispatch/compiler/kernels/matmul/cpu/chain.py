@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.column_end import column_limits
 from pydispatch.compiler.kernels.matmul.cpu.nest import End, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
-from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, outputs_of
+from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, dims_of_results, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.row_tiles import RowTiles, WorkgroupRows
 from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
@@ -31,7 +31,6 @@ from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
 )
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_rows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient, level_of
-from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
@@ -56,13 +55,8 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     if chain is None:
         return None
     frame = Frame(source, backend)
-    if frame.updates_arguments:
-        return None
-    # For each result, the dimension of the second product's result that each of its own dimensions is equal to: [1, 0]
-    # for a transposed result. None for a result that is not computed element by element from that of the product.
-    dims_or_none = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
-    result_dims = [dims for dims in dims_or_none if dims is not None]
-    if len(result_dims) != len(dims_or_none):
+    result_dims = dims_of_results(frame.returned, chain.second)
+    if frame.updates_arguments or result_dims is None:
         return None
     level = level_of(machine)
     first_plan, second_plan = (plan_of(product, frame.elements, level) for product in (chain.first, chain.second))

@@ -19,14 +19,13 @@ from pydispatch.compiler.kernels.matmul.block_quantized import block_quantized_o
 from pydispatch.compiler.kernels.matmul.cpu.block_quantized import lower_block_quantized
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
 from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroup_count
-from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
+from pydispatch.compiler.kernels.matmul.cpu.outputs import dims_of_results, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, variants
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
 from pydispatch.compiler.kernels.matmul.cpu.stated_schedule import schedule_error, stated_schedule
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_workgroup
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.matmul.windows.channels_first import lower_channels_first
 from pydispatch.compiler.kernels.matmul.windows.channels_last import lower_channels_last
 from pydispatch.compiler.kernels.ops.builder import Builder
@@ -104,21 +103,18 @@ def _lower_in_blocks(
     Raises:
         CompileError: The contraction cannot have the stated schedule, or has no register blocks.
     """
-    contraction = match.contraction
-    frame = Frame(source, backend)
+    frame, generic = Frame(source, backend), match.contraction.generic
     try:
-        plans = _plans(frame, contraction, level, schedule)
+        plans = _plans(frame, match.contraction, level, schedule)
     except IllegalSchedule as error:
         raise schedule_error(source, str(error)) from None
+    if not plans and schedule is not None:
+        raise schedule_error(source, "the function is computed without register blocks")
     if not plans:
-        if schedule is not None:
-            raise schedule_error(source, "the function is computed without register blocks")
         return None
     frame.bind()  # emits the buffers of arguments and results
     _emit_variants(frame, plans, match.result_dims)
-    return frame.finish(
-        workgroups=lambda elements, build: workgroup_count(plans, build, loop_sizes(elements, contraction.generic))
-    )
+    return frame.finish(workgroups=lambda elements, build: workgroup_count(plans, build, loop_sizes(elements, generic)))
 
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
@@ -206,9 +202,5 @@ def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
         return None
     terminator = source.body.block.last_op
     assert terminator is not None
-    # For each result, the dimension of the contraction's result that each of its own dimensions is equal to: [1, 0] for
-    # a transposed result. None for a result that is not computed element by element.
-    dims_or_none = [matching_dims(value, contraction.op.results[0]) for value in terminator.operands]
-    result_dims = [dims for dims in dims_or_none if dims is not None]
-    is_elementwise = len(result_dims) == len(dims_or_none)
-    return ContractionMatch(contraction, result_dims) if result_dims and is_elementwise else None
+    result_dims = dims_of_results(terminator.operands, contraction)
+    return ContractionMatch(contraction, result_dims) if result_dims else None

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, sizes_in_range
 from pydispatch.compiler.kernels.matmul.cpu.statements import Loop, Node, statements_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
@@ -145,7 +145,8 @@ class Nest:
                 out, such as hidden keys of an attention; None if there is no such dimension.
         """
         statements = statements_of(plan, packs_a=packs_a, is_batched=is_batched)
-        return Nest(plan=plan, sizes=variant_sizes(plan, sizes), body=statements, ends=ends or {})
+        sizes_of_plan = sizes_in_range(plan.contraction, sizes, plan.row_range)
+        return Nest(plan=plan, sizes=sizes_of_plan, body=statements, ends=ends or {})
 
     # Regions
 
@@ -304,14 +305,6 @@ class Nest:
         if self.plan.last_block_overlaps(dim, size, block):  # at run time, the dimension has at least a whole block
             return block
         return build.least(block, build.minus(region.extent(dim), start))
-
-
-def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
-    """Return `sizes`, with a dynamic size of M replaced if the plan is for a single row count."""
-    row_range = plan.row_range
-    if row_range is None or row_range.least != row_range.most:
-        return tuple(sizes)
-    return tuple(row_range.least if d == plan.contraction.m else size for d, size in enumerate(sizes))
 
 
 def has_few_enough_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 
@@ -38,6 +40,16 @@ class Output:
             elements.store(build, element, buffer, indices)
 
         return Output(value=value, dims=dims, store=store)
+
+
+def dims_of_results(results: Sequence[SSAValue], contraction: Contraction) -> list[list[int]] | None:
+    """Return, for each of `results`, the dimension of the contraction's result that each of its own is equal to.
+
+    A transposed result has [1, 0]. Return None if a result is not computed element by element from the contraction's.
+    """
+    dims_or_none = [matching_dims(value, contraction.op.results[0]) for value in results]
+    dims = [dims_of_value for dims_of_value in dims_or_none if dims_of_value is not None]
+    return dims if len(dims) == len(dims_or_none) else None
 
 
 def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -148,23 +149,22 @@ def variants(
     Raises:
         IllegalSchedule: The contraction cannot have the schedule.
     """
-    if _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic)):
-        # Planned for all row counts first: the height of its register block decides which of them it is for.
-        plan_for_many_rows = plan_of(contraction, elements, level, RowRange(least=1, most=None), schedule)
-        if plan_for_many_rows is not None:
-            height = plan_for_many_rows.schedule.mr
-            skinny_ranges: list[RowRange] = []  # fewer rows than a register block has
-            if height > 1:
-                skinny_ranges.append(RowRange(least=1, most=1))
-            if height > 2:
-                skinny_ranges.append(RowRange(least=2, most=height - 1))
-            skinny_plans = [plan_of(contraction, elements, level, r) for r in skinny_ranges]
-            return [
-                replace(plan_for_many_rows, row_range=RowRange(least=height, most=None)),
-                *(plan for plan in skinny_plans if plan is not None),
-            ]
-    plan = plan_of(contraction, elements, level, schedule=schedule)
-    return [] if plan is None else [plan]
+    has_ranges = _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic))
+    # With several plans, the first one is for all row counts until the height of its register block is known.
+    plan = plan_of(contraction, elements, level, RowRange(least=1, most=None) if has_ranges else None, schedule)
+    if plan is None or not has_ranges:
+        return [] if plan is None else [plan]
+    height = plan.schedule.mr
+    skinny_plans = [plan_of(contraction, elements, level, rows) for rows in _skinny_ranges(height)]
+    many_rows = RowRange(least=height, most=None)
+    return [replace(plan, row_range=many_rows), *(skinny for skinny in skinny_plans if skinny is not None)]
+
+
+def _skinny_ranges(height: int) -> list[RowRange]:
+    """Return the ranges of row counts below the height of a register block: 1 row, and 2 to `height` - 1 rows."""
+    single_row = [RowRange(least=1, most=1)] if height > 1 else []
+    several_rows = [RowRange(least=2, most=height - 1)] if height > 2 else []
+    return single_row + several_rows
 
 
 def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) -> bool:
@@ -201,23 +201,13 @@ def plan_of(
     Raises:
         IllegalSchedule: The contraction cannot have the schedule.
     """
-    sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
-    # A plan for a single row count has a static M.
-    if row_range is not None and row_range.least == row_range.most:
-        sizes = tuple(row_range.least if d == contraction.m else s for d, s in enumerate(sizes))
+    all_sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
+    sizes = sizes_in_range(contraction, all_sizes, row_range)
     access = operand_access(contraction, level, sizes, row_range)
     if access is None:
         return None
-    # The schedule: the default one for the problem, or the stated one if it is valid.
     problem, k = access.problem, sizes[contraction.k]
-    if schedule is None:
-        schedule = default_schedule(level, problem)
-    elif reason := refusal(level, problem, schedule):
-        raise IllegalSchedule(reason)
-    # Pages are blocks of rows of B that a table of indices gathers. A packed B is read from its copy, not from pages.
-    pages = None if schedule.pack_b else access.pages
-    if pages is not None:  # register blocks and chunks of K must not cross pages
-        schedule = within_pages(contraction, schedule, pages)
+    schedule, pages = _schedule_and_pages(contraction, level, access, schedule)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
     has_one_chunk = k is not None and schedule.kc >= k  # of all steps of K
     shares_packed_b = schedule.batch > 1  # a workgroup computes several tiles with the same packed columns of B
@@ -238,6 +228,38 @@ def plan_of(
         pages=pages,
         batched_dims=tuple(outer_dims_sharing_b(contraction, sizes)) if shares_packed_b else (),
     )
+
+
+_Size = TypeVar("_Size")
+
+
+def sizes_in_range(
+    contraction: Contraction, sizes: Sequence[_Size], row_range: RowRange | None
+) -> tuple[_Size | int, ...]:
+    """Return the sizes of a contraction's dimensions; a plan for a single row count replaces a dynamic M by it."""
+    if row_range is None or row_range.least != row_range.most:
+        return tuple(sizes)
+    return tuple(row_range.least if d == contraction.m else size for d, size in enumerate(sizes))
+
+
+def _schedule_and_pages(
+    contraction: Contraction, level: Level, access: OperandAccess, stated: Schedule | None
+) -> tuple[Schedule, GatheredPages | None]:
+    """Return the stated schedule or else the default one, and the pages of B if register blocks read them in place.
+
+    Pages are blocks of rows of B that a table of indices gathers. A packed B is read from its copy, not from pages.
+
+    Raises:
+        IllegalSchedule: The contraction cannot have the stated schedule.
+    """
+    reason = None if stated is None else refusal(level, access.problem, stated)
+    if reason is not None:
+        raise IllegalSchedule(reason)
+    schedule = default_schedule(level, access.problem) if stated is None else stated
+    if access.pages is None or schedule.pack_b:
+        return schedule, None
+    # Register blocks and chunks of K must not cross pages.
+    return within_pages(contraction, schedule, access.pages), access.pages
 
 
 def _prefetch_bytes(level: Level, access: OperandAccess, schedule: Schedule) -> int:
