@@ -75,8 +75,7 @@ class Epilogue:
     ) -> None:
         """Emit the epilogue of a block: load its sums, compute the outputs from them, and store these.
 
-        Outputs are the results of the dispatch, such as relu(sum + bias). If their contiguous dimension is M, the sums
-        are transposed first (`transposed_height` is their height, and 0 otherwise).
+        Outputs are the results of the dispatch, such as relu(sum + bias).
 
         Args:
             build: Receives the code.
@@ -86,49 +85,40 @@ class Epilogue:
             factor_sums: Sums of packed rows of A and of packed columns of B, which correct sums of products if packing
                 subtracted a constant from the elements; None for no correction.
         """
-        if self.transposed_height:
-            self._emit_transposed(build, region, block, sums, factor_sums)
-            return
-        nr = self.nest.plan.schedule.nr
+        contraction, schedule, height = self.nest.plan.contraction, self.nest.plan.schedule, self.transposed_height
+        # Sums in memory are [row][column] or, transposed, [column][row].
+        stored = self._transpose(build, sums) if height > 0 else sums
 
         def emit_element(inner: Builder, i: Index, j: Index) -> None:
-            """Emit the outputs at row `i` and column `j` of `block`, from its `sums` and `factor_sums`."""
-            indices = result_indices(inner, self.nest.plan.contraction, region, block, i, j)
-            total = load(inner, sums.buffer, sums.element(inner, i, j, width=nr))
+            """Emit the outputs at row `i` and column `j` of `block`, from its `stored` sums and `factor_sums`."""
+            indices = result_indices(inner, contraction, region, block, i, j)
+            is_transposed = height > 0
+            index = stored.element(inner, j, i, height) if is_transposed else stored.element(inner, i, j, schedule.nr)
+            total = load(inner, stored.buffer, index)
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
 
+        # The inner loop is over contiguous sums and outputs.
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        for_each_element(build, rows, columns, width=nr, body=emit_element)
+        if height > 0:
+            for_each_element(build, columns, rows, width=schedule.mr, body=lambda b, j, i: emit_element(b, i, j))
+        else:
+            for_each_element(build, rows, columns, width=schedule.nr, body=emit_element)
 
-    def _emit_transposed(
-        self, build: Builder, region: Region, block: Block, sums: BlockSums, factor_sums: FactorSums | None
-    ) -> None:
-        """Emit the epilogue of a block for results whose last, contiguous dimension is M, such as r[n, m].
+    def _transpose(self, build: Builder, sums: BlockSums) -> BlockSums:
+        """Emit the transposition of a block's sums, [row][column], to [column][row] in other memory; return the latter.
 
-        The block's `sums`, [row][column], are first transposed to [column][row] in other memory. Then elements of a
-        column are stored as vectors. A column is `schedule.mr` sums, padded to `transposed_height`; the epilogue does
-        not store results for the padding.
+        A column is `schedule.mr` sums, padded to `transposed_height`; the epilogue does not store results for the
+        padding.
         """
-        plan, column_stride = self.nest.plan, self.transposed_height
-        schedule = plan.schedule
-        transposed_sums = self.frame.elements.fresh(plan.sum_type, schedule.nr * column_stride)
-        rows_of_sums = StridedBlock(sums.buffer, sums.offset, stride=schedule.nr)
-        columns_of_sums = StridedBlock(transposed_sums, offset=0, stride=column_stride)
-        transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=column_stride, columns=schedule.nr)
-
-        def emit_element(inner: Builder, j: Index, i: Index) -> None:
-            """Emit the outputs at row `i` and column `j` of `block`, from its `transposed_sums` and `factor_sums`."""
-            indices = result_indices(inner, plan.contraction, region, block, i, j)
-            total = load(inner, transposed_sums, inner.plus(inner.times(j, column_stride), i))
-            if factor_sums is not None:
-                total = factor_sums.corrected(inner, total, block, i, j)
-            self._store_outputs(inner, indices, total)
-
-        # Columns are the outer loop: the rows of a column are contiguous.
-        rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        for_each_element(build, columns, rows, width=schedule.mr, body=emit_element)
+        plan, height = self.nest.plan, self.transposed_height
+        nr = plan.schedule.nr
+        transposed = BlockSums(self.frame.elements.fresh(plan.sum_type, nr * height), offset=0)
+        rows_of_sums = StridedBlock(sums.buffer, sums.offset, stride=nr)
+        columns_of_sums = StridedBlock(transposed.buffer, transposed.offset, stride=height)
+        transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=height, columns=nr)
+        return transposed
 
     def _store_outputs(self, build: Builder, indices: Sequence[Index], total: SSAValue) -> None:
         """Emit the computation of one element of each output from `total`, and its store.

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.cpu.products import BlockSums, Products, emit_loop
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 
@@ -62,20 +63,12 @@ class FactorSums:
         correct products for an offset of A, and sums of the rows of A for an offset of B. `add` computes these sums as
         products: a row of ones times B, and A times LANES equal columns of ones.
         """
-        plan = products.nest.plan
-        arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
+        arithmetic, schedule = products.nest.plan.arithmetic, products.nest.plan.schedule
         zero = IntegerAttr(0, i32)
         # A workgroup's tile has mt rows of A and nt columns of B.
         sums_of_columns = _filled(frame, build, zero, schedule.nt) if arithmetic.a_offset else None
         sums_of_rows = _filled(frame, build, zero, schedule.mt * LANES) if arithmetic.b_offset else None
-        # Both matrices of ones are views of one small buffer. It has the ones that an instruction reads at a time:
-        # `plan.group` steps of K in LANES columns. Strides of 0 repeat it along the rows and along K.
-        ones = _filled(frame, build, IntegerAttr(1, i8), plan.group * LANES)
-        a, b, n = contraction.a, contraction.b, contraction.n
-        ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
-        # Strides of 1 along the columns, N, and 0 along K.
-        strides_b = tuple(1 if n is not None and c.coefficient(n) != 0 else 0 for c in b.coordinates)
-        ones_b = OperandView(b, ones, strides=strides_b, is_ones=True)
+        ones_a, ones_b = _ones(frame, build, products.nest.plan)
         return FactorSums(
             products,
             columns_of_b=None if sums_of_columns is None else _Sums(sums_of_columns, ones=ones_a),
@@ -92,37 +85,34 @@ class FactorSums:
         if self.rows_of_a is not None:  # needed for an offset of B
             self._add_rows_of_a(build, region, self.rows_of_a)
 
-    def _add_columns_of_b(self, build: Builder, region: Region, sums: _Sums) -> None:
-        """Emit the addition of B's columns to their `sums`: products of a row of ones and panels of `nr` columns."""
-        nest, products = self.products.nest, self.products
+    def _add_columns_of_b(self, build: Builder, region: Region, column_sums: _Sums) -> None:
+        """Emit the addition of B's columns to their sums: products of a row of ones and panels of `nr` columns."""
+        nest, b = self.products.nest, self.products.b
         n, nr = nest.plan.contraction.n, nest.plan.schedule.nr
         panel_count = 1 if n is None else build.ceil_quotient(region.extent(n), nr)
 
         def add_panel(inner: Builder, j: Index) -> None:
-            """Emit the product of a row of ones and the `nr` columns of panel `j`, and add it to their `sums`."""
-            sums_of_panel = BlockSums(sums.buffer, offset=inner.times(j, nr))
+            """Emit the product of a row of ones and the `nr` columns of panel `j` of B, added to their sums."""
+            sums = BlockSums(column_sums.buffer, offset=inner.times(j, nr))
             block = nest.block(inner, region, row_index=0, column_index=j)
-            products.emit_factors(inner, region, (sums.ones, products.b), block, shape=(1, nr), sums=sums_of_panel)
+            self.products.emit_factors(inner, region, (column_sums.ones, b), block, shape=(1, nr), sums=sums)
 
         emit_loop(build, panel_count, step=1, body=add_panel)
 
-    def _add_rows_of_a(self, build: Builder, region: Region, sums: _Sums) -> None:
-        """Emit the addition of the rows of A to their `sums`: products of blocks of `mr` rows and columns of ones.
+    def _add_rows_of_a(self, build: Builder, region: Region, row_sums: _Sums) -> None:
+        """Emit the addition of the rows of A to their sums: products of blocks of `mr` rows and columns of ones.
 
         There are LANES equal columns of ones, so that products fill vectors. Each sum is then stored LANES times.
         """
-        nest, products = self.products.nest, self.products
+        nest, a = self.products.nest, self.products.a
         m, mr = nest.plan.contraction.m, nest.plan.schedule.mr
         block_count = 1 if m is None else build.ceil_quotient(region.extent(m), mr)
 
         def add_block(inner: Builder, i: Index) -> None:
-            """Emit the product of the rows of block `i` and LANES columns of ones, and add it to `sums`.
-
-            The block has `mr` rows, so that its sums are `mr` * LANES elements.
-            """
-            sums_of_block = BlockSums(sums.buffer, offset=inner.times(i, mr * LANES))
+            """Emit the product of the `mr` rows of block `i` of A and LANES columns of ones, added to their sums."""
+            sums = BlockSums(row_sums.buffer, offset=inner.times(i, mr * LANES))
             block = nest.block(inner, region, row_index=i, column_index=0)
-            products.emit_factors(inner, region, (products.a, sums.ones), block, shape=(mr, LANES), sums=sums_of_block)
+            self.products.emit_factors(inner, region, (a, row_sums.ones), block, shape=(mr, LANES), sums=sums)
 
         emit_loop(build, block_count, step=1, body=add_block)
 
@@ -151,6 +141,19 @@ class FactorSums:
             count = build.pure(arith.IndexCastOp(build.value(steps), i32))
             total = _plus_product(build, total, count, arithmetic.a_offset * arithmetic.b_offset)
         return total
+
+
+def _ones(frame: Frame, build: Builder, plan: Plan) -> tuple[OperandView, OperandView]:
+    """Emit a small buffer of ones, and return two views of it: matrices of ones in place of A and of B.
+
+    The buffer has the ones that an instruction reads at a time: `plan.group` steps of K in `LANES` columns. Strides of
+    0 repeat it along the rows and along K.
+    """
+    buffer = _filled(frame, build, IntegerAttr(1, i8), plan.group * LANES)
+    a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
+    strides_b = tuple(1 if n is not None and c.coefficient(n) != 0 else 0 for c in b.coordinates)  # 1 along N
+    ones_a = OperandView(a, buffer, strides=(0,) * len(a.coordinates), is_ones=True)
+    return ones_a, OperandView(b, buffer, strides_b, is_ones=True)
 
 
 def _filled(frame: Frame, build: Builder, initial: IntegerAttr, count: int) -> SSAValue:

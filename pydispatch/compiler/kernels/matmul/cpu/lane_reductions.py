@@ -7,7 +7,7 @@ times the instructions, and would leave results that scalar instructions must pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -49,6 +49,26 @@ class Partials:
 
 
 @dataclass(frozen=True)
+class Reductions:
+    """One or more reductions of each block, whose terms are computed together.
+
+    Attributes:
+        start: For each reduction, a value that does not change its result, however often it is combined with terms: 0
+            for a sum, a lower bound of the terms for a maximum.
+        combine: Operation on two values, such as `arith.AddiOp`, that may be applied in any order.
+        terms: Emits the term of each reduction, from a builder, a block of the group and a step of the block.
+    """
+
+    start: Sequence[SSAValue]
+    combine: Callable[[SSAValue, SSAValue], Operation]
+    terms: Callable[[Builder, Index, Index], Sequence[SSAValue]]
+
+    def combined(self, build: Builder, results: Sequence[SSAValue], values: Iterable[SSAValue]) -> list[SSAValue]:
+        """Emit the combination of the result of each reduction with one of `values`, and return the new results."""
+        return [build.add(self.combine(result, value)) for result, value in zip(results, values, strict=True)]
+
+
+@dataclass(frozen=True)
 class LaneReduction:
     """Emitter of reductions of the blocks of a group: the terms of each block, one for each step, become one value.
 
@@ -72,12 +92,10 @@ class LaneReduction:
     def emit(
         self,
         build: Builder,
-        start: Sequence[SSAValue],
-        combine: Callable[[SSAValue, SSAValue], Operation],
-        terms: Callable[[Builder, Index, Index], Sequence[SSAValue]],
+        reductions: Reductions,
         finish: Callable[[Builder, Index, Sequence[SSAValue]], None],
     ) -> None:
-        """Emit one or more reductions of each block, and the code that uses their results.
+        """Emit reductions of each block, and the code that uses their results.
 
         Example:
             With 16 lanes and blocks of 32 steps, lane j of a block's partial results has the terms of the steps j and
@@ -85,73 +103,48 @@ class LaneReduction:
 
         Args:
             build: Receives the code.
-            start: For each reduction, a value that does not change its result, however often it is combined with terms:
-                0 for a sum, a lower bound of the terms for a maximum.
-            combine: Operation on two values, such as `arith.AddiOp`, that may be applied in any order.
-            terms: Emits the term of each reduction, from a builder, a block of the group and a step of the block.
+            reductions: The reductions; `partials` may have memory for more.
             finish: Emits code that uses the result of each reduction, from a builder, a block of the group and the
                 results. All lanes run the code. With fewer blocks than lanes, the others have meaningless results.
         """
-        emit_loop(build, self.blocks, 1, lambda inner, block: self._combine_steps(inner, block, start, combine, terms))
-        partials, lanes = self.partials, self.lanes
-        count = len(start)  # number of reductions; there may be memory for more
-        for by_block, by_lane in zip(partials.by_block[:count], partials.by_lane[:count], strict=True):
-            source = StridedBlock(by_block, offset=0, stride=partials.width)
-            target = StridedBlock(by_lane, offset=0, stride=lanes)
-            transpose_block(build, source, target, rows=lanes, columns=partials.width)
+        emit_loop(build, self.blocks, 1, lambda inner, block: self._combine_steps(inner, block, reductions))
+        count, width, lanes = len(reductions.start), self.partials.width, self.lanes
+        by_lane = self.partials.by_lane[:count]
+        for source, target in zip(self.partials.by_block[:count], by_lane, strict=True):
+            block_rows, lane_rows = StridedBlock(source, 0, stride=width), StridedBlock(target, 0, stride=lanes)
+            transpose_block(build, source=block_rows, target=lane_rows, rows=lanes, columns=width)
 
         def finish_block(inner: Builder, block: Index) -> None:
-            """Emit the results of a block, and call `finish` to emit the code that uses them.
-
-            The results combine `start` with the partial results of the block: column `block` of `partials.by_lane`,
-            whose element (p, block) is at p * lanes + block.
-            """
-            results = list(start)
-            for partial_result in range(partials.width):
+            """Emit the results of a block from column `block` of each matrix `by_lane`, and pass them to `finish`."""
+            results = list(reductions.start)
+            for partial_result in range(width):
                 index = inner.plus(block, partial_result * lanes)
-                for i in range(len(results)):
-                    results[i] = inner.add(combine(results[i], load(inner, partials.by_lane[i], index)))
+                results = reductions.combined(inner, results, (load(inner, buffer, index) for buffer in by_lane))
             finish(inner, block, results)
 
         build.parallel(0, lanes, finish_block)
 
-    def _combine_steps(
-        self,
-        build: Builder,
-        block: Index,
-        start: Sequence[SSAValue],
-        combine: Callable[[SSAValue, SSAValue], Operation],
-        terms: Callable[[Builder, Index, Index], Sequence[SSAValue]],
-    ) -> None:
+    def _combine_steps(self, build: Builder, block: Index, reductions: Reductions) -> None:
         """Emit the partial results of a block: each lane of a vector combines the terms of its steps.
 
         With vectors of 16, lane j has the steps j, j + 16, and so on. The vectors of a block are divided into equal
         chunks of at most `MOST_VECTORS` vectors. The code of a chunk has no loop over its vectors. Between two chunks,
         the partial results are in memory.
-
-        Args:
-            build: Receives the code.
-            block: The block of the group.
-            start: For each reduction, the value that each lane begins with, such as 0 for a sum.
-            combine: Operation on two values, such as `arith.AddiOp`.
-            terms: Emits the term of each reduction, from a builder, a block of the group and a step of the block.
         """
-        buffers, width = self.partials.by_block[: len(start)], self.partials.width
+        buffers, width = self.partials.by_block[: len(reductions.start)], self.partials.width
         vector_count = self.steps // width
         vectors_per_chunk = max(n for n in range(1, MOST_VECTORS + 1) if vector_count % n == 0)
 
         def combine_chunk(inner: Builder, first_step: Index, lane: Index, is_first: bool) -> None:
-            """Emit the terms of a lane in the chunk that begins with `first_step`, and store its new partial result.
+            """Emit the terms of a lane in the chunk from `first_step` on, and store its new partial result.
 
-            In the first chunk, the terms are combined with `start`. In later chunks, they are combined with the stored
-            partial result of the chunks before.
+            Terms are combined with `start` in the first chunk, and with the stored partial result in later ones.
             """
             index = inner.plus(inner.times(block, width), lane)
-            results = list(start) if is_first else [load(inner, buffer, index) for buffer in buffers]
+            results = list(reductions.start) if is_first else [load(inner, buffer, index) for buffer in buffers]
             for vector in range(vectors_per_chunk):
                 step = inner.plus(inner.plus(first_step, vector * width), lane)
-                pairs = zip(results, terms(inner, block, step), strict=True)
-                results = [inner.add(combine(result, term)) for result, term in pairs]
+                results = reductions.combined(inner, results, reductions.terms(inner, block, step))
             for result, buffer in zip(results, buffers, strict=True):
                 self.elements.store(inner, result, buffer, [index])
 

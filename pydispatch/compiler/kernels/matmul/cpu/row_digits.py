@@ -13,7 +13,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i8, i32
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.matmul.cpu.lane_reductions import LaneReduction, Partials
+from pydispatch.compiler.kernels.matmul.cpu.lane_reductions import LaneReduction, Partials, Reductions
 from pydispatch.compiler.kernels.matmul.cpu.operands import CACHE_LINE_BYTES
 from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
@@ -162,11 +162,11 @@ class _Group:
         # The unit of a block is derived from the maximum of its magnitudes, whose bits are compared as integers. The
         # maximum is at least `LEAST_MAXIMUM`, so that the unit of a block of zeros has a finite reciprocal.
         least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
-        reduction.emit(build, start=[least], combine=arith.MaxSIOp, terms=self._magnitude, finish=self._store_unit)
+        reduction.emit(build, Reductions([least], arith.MaxSIOp, terms=self._magnitude), finish=self._store_unit)
         # Then elements are converted. A block has the sum of the lowest digits and, if there are several digits, the
         # sum of the integers that the higher digits form.
         zeros = [i32_constant(build, 0)] * min(2, conversion.digit_count)
-        reduction.emit(build, start=zeros, combine=arith.AddiOp, terms=self._convert, finish=self._store_sums)
+        reduction.emit(build, Reductions(zeros, arith.AddiOp, terms=self._convert), finish=self._store_sums)
 
     def _element(self, build: Builder, block: Index, step: Index) -> SSAValue:
         """Emit the load of the element at a step of a block of the group."""
