@@ -26,7 +26,13 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, PerBlock
 from pydispatch.compiler.kernels.matmul.cpu.panel_workgroup import PanelWorkgroup
 from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
-from pydispatch.compiler.kernels.matmul.cpu.row_digits import digit_stride, f32_constant, i32_constant, join_products
+from pydispatch.compiler.kernels.matmul.cpu.row_digits import (
+    Digits,
+    digit_stride,
+    f32_constant,
+    i32_constant,
+    join_products,
+)
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_tiles
@@ -77,6 +83,14 @@ class _BlockOfRow(NamedTuple):
     unit: SSAValue | None
     row_sum: SSAValue
     zero_terms: tuple[SSAValue, ...]
+
+
+class _ColumnParameters(NamedTuple):
+    """Zero point, scale and offset of the weights of a column in one block of K; None for a term that they lack."""
+
+    zero: SSAValue | None
+    scale: SSAValue | None
+    offset: SSAValue | None
 
 
 @dataclass(frozen=True)
@@ -295,10 +309,8 @@ class BlockProducts(PanelWorkgroup):
     def _block_of_row(self, build: Builder, position: _Position, row: Index) -> _BlockOfRow:
         """Emit the loads of the values that one row of A has in one block of K, which all columns need; return them.
 
-        If A was rounded to integers, their unit is the f32 value of the integer 1. An integer is low + 2^8 high, where
-        `low` is its lowest byte, signed. If the zero point of the weights is a constant, the products of it and of the
-        sums of `low` and of `high` are computed here (`zero_terms`). `row` is counted from the first row of the
-        register block.
+        If A was rounded to integers, their unit is the f32 value of the integer 1. `row` is counted from the first row
+        of the register block.
         """
         rows = self.rows_of_a.buffers
         row_of_workgroup = build.plus(position.row, row)
@@ -308,31 +320,26 @@ class BlockProducts(PanelWorkgroup):
         row_sum = load(build, rows.sums, index)
         if unit is not None:  # `rows.sums` has sums of integers
             row_sum = build.add(arith.MulfOp(row_sum, unit))
-        zero_terms: list[SSAValue] = []
-        if rows.digits is not None and isinstance(self.match.zero, float):
-            zero = i32_constant(build, int(self.match.zero))
-            buffers_of_sums = rows.digits.low, rows.digits.high
-            zero_terms = [build.add(arith.MuliOp(load(build, buffer, index), zero)) for buffer in buffers_of_sums]
-        return _BlockOfRow(
-            row_of_block=row,
-            row_of_workgroup=row_of_workgroup,
-            unit=unit,
-            row_sum=row_sum,
-            zero_terms=tuple(zero_terms),
-        )
+        zero_terms = () if rows.digits is None else self._zero_terms(build, rows.digits, index)
+        return _BlockOfRow(row, row_of_workgroup, unit=unit, row_sum=row_sum, zero_terms=zero_terms)
+
+    def _zero_terms(self, build: Builder, digits: Digits, index: Index) -> tuple[SSAValue, ...]:
+        """Emit the products of a constant zero point and both sums of digits at `index`; return () if it varies.
+
+        An integer is low + 2^8 high, where `low` is its lowest byte, signed. `digits` has the sums of both.
+        """
+        if not isinstance(self.match.zero, float):
+            return ()
+        zero = i32_constant(build, int(self.match.zero))
+        return tuple(build.add(arith.MuliOp(load(build, sums, index), zero)) for sums in (digits.low, digits.high))
 
     def _add_column(
         self, position: _Position, rows: Sequence[_BlockOfRow], first_column: int, build: Builder, j: Index
     ) -> None:
-        """Emit the addition of products over one block of K to the totals, their sums over all of K.
+        """Emit the addition of a column's products over one block of K to the totals, their sums over all of K.
 
-        This is the body of a parallel loop over `j`. For column `first_column + j` of the register block and each of
-        `rows`, with the sum `row_sum` of the row's elements in the block of K, the code computes
-
-            total += offset * row_sum + (product - zero * row_sum) * scale
-
-        without the terms of a zero point, scale or offset that the weights lack. Zero point, scale and offset of the
-        column are loaded once for all rows.
+        This is the body of a parallel loop over `j`. The column is `first_column + j` of the register block. Its
+        parameters are loaded once for all rows.
 
         Args:
             position: Position of the register block.
@@ -341,40 +348,39 @@ class BlockProducts(PanelWorkgroup):
             build: Receives the code.
             j: Lane of the vector.
         """
-        match = self.match
         column = build.plus(j, first_column)
         column_of_panel = build.plus(column, position.column)
+        parameters = self._parameters_of_column(build, position, column_of_panel)
+        for row in rows:
+            product = self._product_value(build, row, column)
+            if parameters.zero is not None:
+                product = self._multiply_add(build, build.add(arith.NegfOp(row.row_sum)), parameters.zero, product)
+            # Totals are [row of the workgroup][column of the panel].
+            first_of_row = build.times(row.row_of_workgroup, self.match.width)
+            total_index = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
+            total = load(build, self.totals, total_index)
+            if parameters.offset is not None:
+                total = self._multiply_add(build, row.row_sum, parameters.offset, total)
+            if parameters.scale is None:
+                total = build.add(arith.AddfOp(total, product))
+            else:
+                total = self._multiply_add(build, product, parameters.scale, total)
+            self.frame.elements.store(build, total, self.totals, [total_index])
+
+    def _parameters_of_column(self, build: Builder, position: _Position, column_of_panel: Index) -> _ColumnParameters:
+        """Emit the zero point, scale and offset of the weights of a column in one block of K, and return them."""
 
         def value_of(parameter: PerBlock | float | None) -> SSAValue | None:
-            """Return a zero point, scale or offset for this column and block of K.
-
-            `parameter` is a tensor of values for columns and blocks (`PerBlock`), or a constant. Return None for the
-            constant 0.0 and for None: the formula has no such term.
-            """
+            """Return a parameter for this column and block: of a tensor (`PerBlock`), or a constant other than 0.0."""
             if isinstance(parameter, PerBlock):
                 return self._load_parameter(build, parameter, position.panel, position.block, column_of_panel)
             return f32_constant(build, parameter) if parameter else None
 
         # If A was rounded to integers (`byte_digits` is their bytes, 0 for f32), the term of a constant zero point is
         # computed in integers, and `_product_value` subtracts it.
-        has_integer_zero_term = self.sizes.byte_digits > 0 and not isinstance(match.zero, PerBlock)
-        zero = None if has_integer_zero_term else value_of(match.zero)
-        scale, offset = value_of(match.scale), value_of(match.offset)
-        for row in rows:
-            product = self._product_value(build, row, column)
-            if zero is not None:
-                product = self._multiply_add(build, build.add(arith.NegfOp(row.row_sum)), zero, product)
-            # Totals are [row of the workgroup][column of the panel].
-            first_of_row = build.times(row.row_of_workgroup, match.width)
-            total_index = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
-            total = load(build, self.totals, total_index)
-            if offset is not None:
-                total = self._multiply_add(build, row.row_sum, offset, total)
-            if scale is None:
-                total = build.add(arith.AddfOp(total, product))
-            else:
-                total = self._multiply_add(build, product, scale, total)
-            self.frame.elements.store(build, total, self.totals, [total_index])
+        has_integer_zero_term = self.sizes.byte_digits > 0 and not isinstance(self.match.zero, PerBlock)
+        zero = None if has_integer_zero_term else value_of(self.match.zero)
+        return _ColumnParameters(zero, scale=value_of(self.match.scale), offset=value_of(self.match.offset))
 
     def _product_value(self, build: Builder, row: _BlockOfRow, column: Index) -> SSAValue:
         """Emit the load of the product of a row of A and a column of weights over one block of K, as f32; return it.
