@@ -28,6 +28,7 @@ from pydispatch.compiler.kernels.matmul.cpu.panel_workgroup import PanelWorkgrou
 from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
 from pydispatch.compiler.kernels.matmul.cpu.row_digits import (
     Digits,
+    ZeroTerms,
     digit_stride,
     f32_constant,
     i32_constant,
@@ -73,16 +74,16 @@ class _BlockOfRow(NamedTuple):
         row_of_workgroup: The row, counted from the first row of the workgroup.
         unit: The f32 value of the integer 1; None for elements of f32.
         row_sum: Sum of the elements in the block of K, in f32.
-        zero_terms: Two i32 values, the zero point of the weights times the sum of `low` over the block of K, and times
-            the sum of `high`. Both are subtracted from the products. Empty for elements of f32, and if the zero point
-            differs between columns or blocks.
+        zero_terms: The zero point of the weights times the sums of `low` and of `high` over the block of K. Both are
+            subtracted from the products. None for elements of f32, and if the zero point differs between columns or
+            blocks.
     """
 
     row_of_block: Index
     row_of_workgroup: Index
     unit: SSAValue | None
     row_sum: SSAValue
-    zero_terms: tuple[SSAValue, ...]
+    zero_terms: ZeroTerms | None
 
 
 class _ColumnParameters(NamedTuple):
@@ -320,18 +321,15 @@ class BlockProducts(PanelWorkgroup):
         row_sum = load(build, rows.sums, index)
         if unit is not None:  # `rows.sums` has sums of integers
             row_sum = build.add(arith.MulfOp(row_sum, unit))
-        zero_terms = () if rows.digits is None else self._zero_terms(build, rows.digits, index)
+        zero_terms = None if rows.digits is None else self._zero_terms(build, rows.digits, index)
         return _BlockOfRow(row, row_of_workgroup, unit=unit, row_sum=row_sum, zero_terms=zero_terms)
 
-    def _zero_terms(self, build: Builder, digits: Digits, index: Index) -> tuple[SSAValue, ...]:
-        """Emit the products of a constant zero point and both sums of digits at `index`; return () if it varies.
-
-        An integer is low + 2^8 high, where `low` is its lowest byte, signed. `digits` has the sums of both.
-        """
+    def _zero_terms(self, build: Builder, digits: Digits, index: Index) -> ZeroTerms | None:
+        """Emit the products of a constant zero point and both sums of digits at `index`; return None if it varies."""
         if not isinstance(self.match.zero, float):
-            return ()
+            return None
         zero = i32_constant(build, int(self.match.zero))
-        return tuple(build.add(arith.MuliOp(load(build, sums, index), zero)) for sums in (digits.low, digits.high))
+        return ZeroTerms(*(build.add(arith.MuliOp(load(build, s, index), zero)) for s in (digits.low, digits.high)))
 
     def _add_column(
         self, position: _Position, rows: Sequence[_BlockOfRow], first_column: int, build: Builder, j: Index

@@ -7,6 +7,7 @@ from math import prod
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import f32
+from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.block_quantized import BlockQuantized
@@ -51,20 +52,26 @@ def lower_block_quantized(
     panel_group, row_group = frame.build.split(workgroup_id, groups)
     first_row = frame.build.times(row_group, sizes.rows)
     rows_of_a = _row_conversion(frame, match, sizes, first_row, total_rows)
-    # Memory of the sums. K is computed in chunks of `sizes.blocks` blocks. If it is a single chunk, each panel is
-    # finished before the next one begins, and all panels use the same memory.
-    panels_with_sums = 1 if sizes.blocks == match.blocks else sizes.panels
-    totals = frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
-    outputs = outputs_of(frame, result_dims)
     # `UnpackedProducts` converts weights to f32 in memory, once for all rows of A, which are f32 too. `BlockProducts`
     # unpacks weights in registers, or in memory to bytes if the rows of A are converted to bytes.
     unpacks_to_f32 = sizes.unpacks and sizes.byte_digits == 0
     workgroup_class = UnpackedProducts if unpacks_to_f32 else BlockProducts
+    totals = _allocate_totals(frame, match, sizes)
+    outputs = outputs_of(frame, result_dims)
     workgroup = workgroup_class(
         frame=frame, match=match, sizes=sizes, outputs=outputs, rows_of_a=rows_of_a, totals=totals
     )
     workgroup.emit(frame.build, panel_group)
     return frame.finish(workgroups=lambda elements, build: prod(groups))
+
+
+def _allocate_totals(frame: Frame, match: BlockQuantized, sizes: BlockSizes) -> SSAValue:
+    """Return a buffer for the sums of a workgroup over the steps of K that are done so far.
+
+    If K is a single chunk, each panel is finished before the next one begins, and all panels use the same memory.
+    """
+    panels_with_sums = 1 if sizes.blocks == match.blocks else sizes.panels
+    return frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
 
 
 def _row_conversion(

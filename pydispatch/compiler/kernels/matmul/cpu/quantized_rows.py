@@ -7,7 +7,7 @@ block become integers of up to 24 bits, relative to the largest one, which consi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -131,52 +131,10 @@ class RowConversion:
             stride: Elements of `copy` between rows.
             first_block, blocks: First block of K, and number of blocks.
         """
-        match = self.match
+        row_copy = _RowCopy(self, copy, stride, first_block)
+        build.parallel(0, self.rows, lambda inner, row: row_copy.emit(inner, row, blocks))
 
-        def copy_row(inner: Builder, row: Index) -> None:
-            """Emit the copy of a row of the workgroup, `blocks` blocks from `first_block` on, to copy[row * stride]."""
-            row_indices = self._indices_in_a(inner, row)
-
-            def copy_element(innermost: Builder, block: Index, step: Index) -> None:
-                """Emit the copy of one element of `row`, to copy[row * stride + step of the chunk].
-
-                `block` is counted from `first_block`, and `step` from the block's first step.
-                """
-                coordinates = self._coordinates_in_a(innermost, row_indices, first_block, block, step)
-                value = factor_at(self.elements, innermost, match.contraction, match.row_factor, coordinates)
-                step_of_chunk = innermost.plus(innermost.times(block, match.steps_per_block), step)
-                offset = innermost.plus(step_of_chunk, innermost.times(row, stride))
-                self.elements.store(innermost, value, copy, [offset])
-
-            self._for_each_element(inner, blocks, copy_element)
-
-        build.parallel(0, self.rows, copy_row)
-
-    def _for_each_element(self, build: Builder, blocks: Index, body: Callable[[Builder, Index, Index], None]) -> None:
-        """Emit parallel loops over the elements of a row in the first `blocks` blocks of a chunk.
-
-        A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks. `body`
-        emits the code of one element, from a builder, a block and a step of the block. If A is indexed by K as if it
-        had no blocks, as in A[row, 32 * block + step] with blocks of 32 steps, there is a single loop. It passes block
-        0, and steps that are counted through all blocks.
-        """
-        match = self.match
-        are_blocks_contiguous = all(
-            coordinate.coefficient(match.block_loop) == match.steps_per_block * coordinate.coefficient(match.step_loop)
-            for coordinate in match.row_factor.coordinates
-        )
-        if are_blocks_contiguous:
-            steps = build.times(blocks, match.steps_per_block)
-            build.parallel(0, steps, lambda inner, k: body(inner, 0, k))
-            return
-
-        def visit_block(inner: Builder, block: Index) -> None:
-            """Emit the loop over the elements of one block, with the code that `body` emits."""
-            inner.parallel(0, match.steps_per_block, lambda innermost, k: body(innermost, block, k))
-
-        build.parallel(0, blocks, visit_block)
-
-    def _indices_in_a(self, build: Builder, row: Index) -> dict[int, Index]:
+    def indices_in_a(self, build: Builder, row: Index) -> dict[int, Index]:
         """Return {loop of the contraction over rows: its index} for a row of the workgroup.
 
         Rows of A may be counted by several loops: row 7 is {0: 1, 1: 3} for the loops 0 and 1 of sizes 2 and 4. `row`
@@ -188,32 +146,6 @@ class RowConversion:
             row_of_a = build.least(row_of_a, self.end_row - 1)
         sizes = [match.contraction.generic.extent(d) for d in match.row_loops]
         return dict(zip(match.row_loops, build.split(row_of_a, sizes), strict=True))
-
-    def _coordinates_in_a(
-        self, build: Builder, row_indices: Mapping[int, Index], first_block: Index, block: Index, step: Index
-    ) -> list[Index]:
-        """Return the coordinates of an element of A: for each axis of its tensor, the index that the loops give.
-
-        K is two loops of the contraction, over blocks, whose weights share a scale, and over the steps of a block. With
-        blocks of 32 steps, block 2 and step 5 of A[row, 32 * block + step] have the coordinates (row, 69).
-
-        Args:
-            build: Receives the arithmetic.
-            row_indices: Loop of the contraction that counts rows -> its index.
-            first_block: First block of K of the chunk.
-            block: Block of the chunk, counted from `first_block`.
-            step: Step of the block, or a step beyond its end if blocks are contiguous in A.
-        """
-        coordinates: list[Index] = []
-        for coordinate in self.match.row_factor.coordinates:
-            index: Index = coordinate.constant
-            for dim, coefficient in coordinate.terms:
-                if dim in row_indices:  # the terms of the two loops of K are added below
-                    index = build.plus(index, build.times(row_indices[dim], coefficient))
-            block_of_k = build.plus(first_block, block)
-            index = build.plus(index, build.times(block_of_k, coordinate.coefficient(self.match.block_loop)))
-            coordinates.append(build.plus(index, build.times(step, coordinate.coefficient(self.match.step_loop))))
-        return coordinates
 
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
         """Emit the sum of the elements of one block in `copy`, the rows of A, and store it in `sums`.
@@ -231,3 +163,82 @@ class RowConversion:
 
         (total,) = build.loop(0, self.match.steps_per_block, [f32_constant(build, 0.0)], add_step)
         self.elements.store(build, total, sums, [block])
+
+
+@dataclass(frozen=True)
+class _RowCopy:
+    """Emitter of the copy of a row of A, in the steps of K of a chunk, to workgroup memory as f32.
+
+    Attributes:
+        conversion: The rows of the workgroup.
+        copy: Buffer that receives the rows: element [row, step of the chunk] is at row * `stride` + step.
+        stride: Elements of `copy` between rows.
+        first_block: First block of K of the chunk.
+    """
+
+    conversion: RowConversion
+    copy: SSAValue
+    stride: int
+    first_block: Index
+
+    def emit(self, build: Builder, row: Index, blocks: Index) -> None:
+        """Emit the copy of a row of the workgroup, in the first `blocks` blocks of the chunk."""
+        steps_per_block = self.conversion.match.steps_per_block
+        row_indices = self.conversion.indices_in_a(build, row)
+        if self._are_blocks_contiguous:  # a single loop, over the steps of all blocks
+            steps = build.times(blocks, steps_per_block)
+            build.parallel(0, steps, lambda b, step: self._copy_element(b, row, row_indices, 0, step))
+            return
+
+        def copy_block(inner: Builder, block: Index) -> None:
+            """Emit the copy of one block of the row."""
+            inner.parallel(0, steps_per_block, lambda b, step: self._copy_element(b, row, row_indices, block, step))
+
+        build.parallel(0, blocks, copy_block)
+
+    @property
+    def _are_blocks_contiguous(self) -> bool:
+        """Whether A is indexed by K as if it had no blocks, as in A[row, 32 * block + step] with blocks of 32 steps."""
+        match = self.conversion.match
+        return all(
+            coordinate.coefficient(match.block_loop) == match.steps_per_block * coordinate.coefficient(match.step_loop)
+            for coordinate in match.row_factor.coordinates
+        )
+
+    def _copy_element(
+        self, build: Builder, row: Index, row_indices: Mapping[int, Index], block: Index, step: Index
+    ) -> None:
+        """Emit the copy of one element of a row.
+
+        Args:
+            build: Receives the code.
+            row: The row of the workgroup.
+            row_indices: Loop of the contraction that counts rows of A -> its index.
+            block: Block of the chunk, counted from `first_block`.
+            step: Step of the block, or a step beyond its end if blocks are contiguous in A.
+        """
+        match, elements = self.conversion.match, self.conversion.elements
+        coordinates = self._coordinates_in_a(build, row_indices, block, step)
+        value = factor_at(elements, build, match.contraction, match.row_factor, coordinates)
+        step_of_chunk = build.plus(build.times(block, match.steps_per_block), step)
+        elements.store(build, value, self.copy, [build.plus(step_of_chunk, build.times(row, self.stride))])
+
+    def _coordinates_in_a(
+        self, build: Builder, row_indices: Mapping[int, Index], block: Index, step: Index
+    ) -> list[Index]:
+        """Return the coordinates of an element of A: for each axis of its tensor, the index that the loops give.
+
+        K is two loops of the contraction, over blocks, whose weights share a scale, and over the steps of a block. With
+        blocks of 32 steps, block 2 and step 5 of A[row, 32 * block + step] have the coordinates (row, 69).
+        """
+        match = self.conversion.match
+        coordinates: list[Index] = []
+        for coordinate in match.row_factor.coordinates:
+            index: Index = coordinate.constant
+            for dim, coefficient in coordinate.terms:
+                if dim in row_indices:  # the terms of the two loops of K are added below
+                    index = build.plus(index, build.times(row_indices[dim], coefficient))
+            block_of_k = build.plus(self.first_block, block)
+            index = build.plus(index, build.times(block_of_k, coordinate.coefficient(match.block_loop)))
+            coordinates.append(build.plus(index, build.times(step, coordinate.coefficient(match.step_loop))))
+        return coordinates

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i8, i32
@@ -258,15 +259,14 @@ class _Group:
         if digit_count == 1:
             store(build, build.add(arith.TruncIOp(integer, i8)), buffer, [offset])
             return [integer]
-        remaining = high = integer
+        higher_digits = [integer]  # the integers that all digits form, all but the lowest, all but the lowest two, ...
         for position in range(digit_count):
-            digit = build.add(arith.TruncIOp(remaining, i8))
+            digit = build.add(arith.TruncIOp(higher_digits[-1], i8))
             store(build, digit, buffer, [build.plus(offset, position * stride)])
-            # remaining = (remaining - digit) / 2^8: the integer that the digits above this one form.
-            remaining = build.add(arith.SubiOp(remaining, build.add(arith.ExtSIOp(digit, i32))))
-            remaining = build.add(arith.ShRSIOp(remaining, i32_constant(build, BITS_OF_DIGIT)))
-            if position == 0:
-                high = remaining
+            # (integer - digit) / 2^8 is the integer that the digits above this one form.
+            difference = build.add(arith.SubiOp(higher_digits[-1], build.add(arith.ExtSIOp(digit, i32))))
+            higher_digits.append(build.add(arith.ShRSIOp(difference, i32_constant(build, BITS_OF_DIGIT))))
+        high = higher_digits[1]
         shifted = build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT)))
         low = build.add(arith.SubiOp(integer, shifted))
         return [low, high]
@@ -291,29 +291,43 @@ def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
     return build.add(math.FmaOp(*factors, build.add(arith.SIToFPOp(low, f32))))
 
 
-def join_products(build: Builder, products: Sequence[SSAValue], zero_terms: Sequence[SSAValue]) -> SSAValue:
-    """Emit products[0] + 2^8 products[1] + 2^16 products[2] as f32, less `zero_terms`, and return it.
+class ZeroTerms(NamedTuple):
+    """Two i32 values, the zero point of weights times sums over the elements of A, integers low + 2^8 high.
 
-    An element of A is an integer of up to three signed bytes, its digits, and each digit was multiplied on its own. The
-    integer 258 has the digits (2, 1): times the weight 3, `products` are (6, 3), and the result is 6 + 2^8 * 3 = 774.
-    The products of higher digits are joined in i32, which is exact, and joined with that of the lowest one in f32.
+    Attributes:
+        low: The zero point times the sum of the lowest digits.
+        high: The zero point times the sum of the integers that the higher digits form.
+    """
+
+    low: SSAValue
+    high: SSAValue
+
+
+def join_products(build: Builder, products: Sequence[SSAValue], zero_terms: ZeroTerms | None) -> SSAValue:
+    """Emit the sum of products of integers of A and weights, less the zero point's terms, as f32, and return it.
+
+    An element of A is an integer low + 2^8 high of up to three signed bytes, its digits: `low` is the lowest one. Its
+    product with a weight w less the zero point is low w - low zero + 2^8 (high w - high zero). The sums of both parts
+    are exact in i32, and are joined in f32.
+
+    Example:
+        The integer 258 has the digits (2, 1): times the weight 3, `products` are (6, 3), and the result is 6 + 2^8 * 3
+        = 774.
 
     Args:
         build: Receives the code.
         products: One to three i32 values, lowest digit first: the sum of products of a digit and weights.
-        zero_terms: (zero * sum of the lowest digits of A, zero * sum of the integers that the higher digits form),
-            where `zero` is the zero point of the weights; empty without a constant one. The first is subtracted from
-            products[0], the second from products[1] + 2^8 products[2].
+        zero_terms: The terms of a constant zero point of the weights; None without one.
     """
     low, *high_products = products
-    if zero_terms:
-        low = build.add(arith.SubiOp(low, zero_terms[0]))
-    if not high_products:  # a single digit: zero_terms[1], a sum of higher digits, is 0
+    if zero_terms is not None:
+        low = build.add(arith.SubiOp(low, zero_terms.low))
+    if not high_products:  # a single digit: `zero_terms.high` is 0
         return build.add(arith.SIToFPOp(low, f32))
-    # Join products[1] + 2^8 products[2] from the highest digit on.
+    # products[1] + 2^8 products[2], from the highest digit on.
     high = high_products.pop()
     for product in reversed(high_products):
         high = build.add(arith.AddiOp(build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT))), product))
-    if zero_terms:
-        high = build.add(arith.SubiOp(high, zero_terms[1]))
+    if zero_terms is not None:
+        high = build.add(arith.SubiOp(high, zero_terms.high))
     return joined_digits(build, low, high)
