@@ -7,7 +7,7 @@ one instruction multiplies several.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from xdsl.dialects import arith
@@ -166,32 +166,33 @@ class Packing:
             panel: Number of the panel.
             n: The loop of the contraction over columns.
         """
-        nr, group = self.plan.schedule.nr, self.plan.group
+        nr = self.plan.schedule.nr
         # Counted from the first column of the tile. The last panel may begin before panel * nr, to be full.
         first_column = self.nest.block_start(build, self.region, n, panel, nr)
         count = self.nest.block_extent(build, self.region, n, first_column, nr)  # columns of the panel before B's edge
-
-        def pack_column(inner: Builder, i: Index, is_padding: bool = False) -> None:
-            """Emit the packing of column `i` of the panel, which has the number `panel` and begins at `first_column`.
-
-            `is_padding` states that the column is beyond B's edge: zeros are stored.
-            """
-            index = inner.plus(first_column, i)
-            position = PanelColumn(index=index, panel=panel, column=i, group=group, is_padding=is_padding)
-            self._emit_coordinate_loops(inner, [*outer, position])
-
-        pack_padding = partial(pack_column, is_padding=True)
-        axis_of_n = len(outer)  # the coordinate after those of `outer`
-        if count == nr and self._can_transpose_in_registers(axis_of_n):
-            self._transposed_panel(build, outer, PanelColumn(index=first_column, panel=panel, column=0, group=group))
-        elif isinstance(count, int):
+        first = PanelColumn(index=first_column, panel=panel, column=0, group=self.plan.group)
+        if count == nr and self._can_transpose_in_registers(axis_of_n=len(outer)):
+            self._transposed_panel(build, outer, first)
+            return
+        pack_column = partial(self._panel_column, outer, first)
+        pack_padding = partial(self._panel_column, outer, replace(first, is_padding=True))
+        if isinstance(count, int):
             build.parallel(0, count, pack_column)
             build.parallel(count, nr, pack_padding)
-        else:  # The count is known at run time only. A full panel has a loop of its own, whose length is static.
-            is_partial = build.less(count, nr)
-            build.when(is_partial, lambda b: b.parallel(0, count, pack_column))
-            build.when(is_partial, lambda b: b.parallel(count, nr, pack_padding))
-            build.when(opposite(build, is_partial), lambda b: b.parallel(0, nr, pack_column))
+            return
+        # The count is known at run time only. A full panel has a loop of its own, whose length is static.
+        is_partial = build.less(count, nr)
+        build.when(is_partial, lambda b: b.parallel(0, count, pack_column))
+        build.when(is_partial, lambda b: b.parallel(count, nr, pack_padding))
+        build.when(opposite(build, is_partial), lambda b: b.parallel(0, nr, pack_column))
+
+    def _panel_column(self, outer: Sequence[Position], first: PanelColumn, build: Builder, i: Index) -> None:
+        """Emit the packing of column `i` of a panel whose first column is `first`, or of zeros if `first` is padding.
+
+        This is the body of a loop over `i`, inside of those over the positions `outer`.
+        """
+        column = replace(first, index=build.plus(first.index, i), column=i)
+        self._emit_coordinate_loops(build, [*outer, column])
 
     def _can_transpose_in_registers(self, axis_of_n: int) -> bool:
         """Return whether a panel can be loaded along K and transposed in registers, in whole squares.
@@ -224,14 +225,11 @@ class Packing:
         packed, nr = self.packed, self.plan.schedule.nr
         source = view_in_place(self.frame, self.plan, build, self.factor)
         steps = self._extent(build, self.factor.coordinates[-1])
-        read_offset, written_offset = self._panel_offsets(build, source, outer, column)
+        read_offset, written_offset = self._panel_offsets(build, source, outer, column)  # of step 0 of K
         column_stride, step_stride = source.strides[-2], packed.strides[-1]  # N is the last coordinate but one, K last
 
         def transpose_steps(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the transposition of the SIDE steps of K from `k` on, from columns of `source` to rows of `packed`.
-
-            `read_offset` and `written_offset` are the offsets of step 0 of K in the buffers of `source` and `packed`.
-            """
+            """Emit the transposition of SIDE steps of K from `k` on, from columns of `source` to rows of `packed`."""
             columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=column_stride)
             first_written = inner.plus(written_offset, inner.times(k, step_stride))
             steps_of_panel = StridedBlock(packed.buffer, first_written, stride=step_stride)
@@ -243,7 +241,7 @@ class Packing:
 
         def copy_remaining_steps(inner: Builder, i: Index) -> None:
             """Emit the copy of column `i` of the panel, at the steps from `transposed_steps` to `steps`."""
-            position = PanelColumn(index=inner.plus(column.index, i), panel=column.panel, column=i, group=column.group)
+            position = replace(column, index=inner.plus(column.index, i), column=i)
             inner.parallel(transposed_steps, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
 
         if transposed_steps != steps:
@@ -277,7 +275,7 @@ class Packing:
         return read_offset, written_offset
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the loops over groups of steps of K, and the packing of each group; zeros fill up the last group.
+        """Emit the packing of all groups of steps of K; zeros fill up the last one.
 
         A group is the adjacent steps of K that one instruction multiplies, such as 4 steps of bytes. For 10 steps in
         groups of 4, a loop packs the steps 0 to 7, and code without a loop packs the steps 8 and 9, and two zeros.
@@ -286,45 +284,53 @@ class Packing:
             build: Receives the code.
             outer: The positions along the coordinates of the factor before that of K, whose loops are open.
         """
-        position_of_k = len(outer)
-        steps, group = self._extent(build, self.factor.coordinates[position_of_k]), self.plan.group
-
-        def pack_group(inner: Builder, first: Index, count: int) -> None:
-            """Emit the packing of the group from step `first` on, which has `count` steps before the end of K."""
-            self._emit_coordinate_loops(inner, [*outer, StepGroup(first, count)])
-
-        # Whole groups. If the steps of K are the innermost loop, and contiguous in the copy, they are copied as single
-        # steps, since LLVM vectorizes such a loop. They are not contiguous in panels: there, the groups of all columns
-        # of the panel are stored before the next group of K.
-        is_contiguous = self.packed.strides[position_of_k] == 1
-        is_innermost = position_of_k == len(self.factor.coordinates) - 1
-        if is_contiguous and is_innermost:
-            grouped_steps = build.times(build.quotient(steps, group), group)
-            build.parallel(0, grouped_steps, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
-        else:
-            build.parallel(0, build.quotient(steps, group), lambda b, i: pack_group(b, b.times(i, group), group))
+        steps, group = self._extent(build, self.factor.coordinates[len(outer)]), self.plan.group
+        self._whole_groups(build, outer, steps)
         # The last group, of 1 to group - 1 steps. With a static number of steps, at most one `when` emits code.
         remainder = build.remainder(steps, group)
-
-        def pack_last(count: int) -> None:
-            """Emit the packing of the last group of K for the case that it has `count` steps."""
-            build.when(equal(build, remainder, count), lambda b: pack_group(b, b.minus(steps, count), count))
-
         for count in range(1, group):
-            pack_last(count)
+            build.when(equal(build, remainder, count), partial(self._last_group, outer, steps, count))
+
+    def _whole_groups(self, build: Builder, outer: Sequence[Position], steps: Index) -> None:
+        """Emit the loop over the whole groups of the `steps` steps of K.
+
+        If the steps of K are the innermost loop, and contiguous in the copy, they are copied as single steps, since
+        LLVM vectorizes such a loop. They are not contiguous in panels: there, the groups of all columns of the panel
+        are stored before the next group of K.
+        """
+        position_of_k, group = len(outer), self.plan.group
+        is_contiguous = self.packed.strides[position_of_k] == 1
+        is_innermost = position_of_k == len(self.factor.coordinates) - 1
+        group_count = build.quotient(steps, group)
+        if is_contiguous and is_innermost:
+            grouped_steps = build.times(group_count, group)
+            build.parallel(0, grouped_steps, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
+            return
+
+        def pack_group(inner: Builder, i: Index) -> None:
+            """Emit the packing of all steps of group `i`."""
+            self._emit_coordinate_loops(inner, [*outer, StepGroup(inner.times(i, group), steps_in_k=group)])
+
+        build.parallel(0, group_count, pack_group)
+
+    def _last_group(self, outer: Sequence[Position], steps: Index, count: int, build: Builder) -> None:
+        """Emit the packing of the last group of K for the case that `count` of its steps are among the `steps` of K."""
+        self._emit_coordinate_loops(build, [*outer, StepGroup(build.minus(steps, count), steps_in_k=count)])
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
         """Emit the packing of the element at `positions`, one for each coordinate of the factor.
 
-        If the position along K is a group of steps, emit the packing of the elements of all its steps. Zero is stored
-        for a step beyond the end of K, and at a position that is padding.
+        If the position along K is a `StepGroup`, the adjacent steps of K that one instruction multiplies, emit the
+        packing of the elements of all its steps. Zero is stored for a step beyond the end of K, and at a position that
+        is padding.
         """
+        packed_type = self.plan.compute
         has_group = any(isinstance(position, StepGroup) for position in positions)
         for step in range(self.plan.group if has_group else 1):
             if all(position.exists(step) for position in positions):  # else it is padding
                 value = self._element(build, positions, step)
             else:
-                value = build.pure(arith.ConstantOp(zero_attribute(self.plan.compute)))
+                value = build.pure(arith.ConstantOp(zero_attribute(packed_type)))
             offset: Index = 0
             for position, stride in zip(positions, self.packed.strides, strict=True):
                 offset = build.plus(offset, position.offset(build, self.packed, stride, step))
