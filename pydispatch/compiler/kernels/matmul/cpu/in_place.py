@@ -16,7 +16,7 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
-from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
+from pydispatch.compiler.kernels.matmul.panels import Layout, Panels, panels_of
 from pydispatch.compiler.tensor_ops.registry import source_of
 
 MAX_SINGLE_USE_ROWS = 4
@@ -58,7 +58,8 @@ def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | 
     """Return the distance of neighbouring rows of a factor in elements; None without rows or for a dynamic distance.
 
     `row_dim` is the dimension of the contraction that counts rows: with rows of 64 elements, the distance in
-    A[2 * row_dim, k] is 128. If it indexes several axes of `tensor`, the distance is that along the first one.
+    A[2 * row_dim, k] is 128. If it indexes several axes of `tensor`, the distance is that along the first, outermost
+    one.
     """
     positions = [] if row_dim is None else factor.positions_of(row_dim)
     if row_dim is None or not positions or not isinstance(tensor.type, TensorType):
@@ -84,19 +85,25 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     operand = operand_of(
         contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, bytes_in_memory=HALF_BYTES
     )
-    row_bytes, row_count = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
-    l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
-    # Each of these conditions makes reads in place faster than packing. In place against packed on a Zen 5:
-    # 13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
-    are_rows_close = row_bytes <= level.model.page  # at most a page of virtual memory apart
-    fits_l3 = 3 * row_bytes * row_count <= l3_bytes  # a third: A, C and the reads of other workers take the rest
-    has_few_uses = (problem.m or 0) <= MAX_SINGLE_USE_ROWS  # of each element of B; true for an unknown number of rows
-    is_fast = are_rows_close or fits_l3 or has_few_uses
     is_argument_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_contiguous(contraction.n)
+    pays_in_rows = is_argument_in_rows and _pays_widening_rows(problem, level, operand.row_stride_bytes)
     has_panels = problem.panel_width > 0
-    is_readable_in_place = has_panels or (is_argument_in_rows and is_fast)
     # `operand_of` assumes elements of the packed size, 4 bytes.
-    return replace(operand, is_readable_in_place=is_readable_in_place, element_bytes=HALF_BYTES)
+    return replace(operand, is_readable_in_place=has_panels or pays_in_rows, element_bytes=HALF_BYTES)
+
+
+def _pays_widening_rows(problem: Problem, level: Level, row_bytes: int) -> bool:
+    """Return whether reads of a B of f16 or bf16 in place are faster than packing; its rows are `row_bytes` apart.
+
+    They are faster if rows are close, if B fits into the third-level cache, or if its elements have few uses. Times in
+    us in place against packed on a Zen 5: 13x4096x4096 8,370 against 5,930, 4x4096x4096 2,490 against 3,860, 8x768x3072
+    153 against 230.
+    """
+    are_rows_close = row_bytes <= level.model.page  # at most a page of virtual memory apart
+    l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
+    fits_l3 = 3 * row_bytes * (problem.k or ASSUMED_STEPS) <= l3_bytes  # a third: A, C and other workers take the rest
+    has_few_uses = (problem.m or 0) <= MAX_SINGLE_USE_ROWS  # of each element of B; true for an unknown number of rows
+    return are_rows_close or fits_l3 or has_few_uses
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -165,23 +172,29 @@ def panels_of_b(
     panels = panels_of(contraction.tensor_of(b) if b_in_half_precision is None else b_in_half_precision)
     if panels is None or n is None:
         return None
-    layout, columns = panels.layout, sizes[n]
+    layout = panels.layout
     are_columns_divided = b.positions_of(n) == [layout.axis] and b.coordinates[layout.axis].is_identity(n)
     if not are_columns_divided:  # the panels are blocks of another dimension, or N has a stride or an offset
         return None
-    has_groups = layout.step_axis is not None
-    # Zeros fill up the last panel if it has too few columns. Register blocks can skip them if their number is known and
-    # steps are not grouped. An unknown number of columns counts as 1: it may not fill the panels.
-    are_panels_full = (columns or 1) % layout.width == 0
-    can_skip_zeros = columns is not None and not has_groups
-    if not are_panels_full and not can_skip_zeros:
+    if not _can_skip_padding(layout, columns=sizes[n]):
         return None
-    if has_groups:
+    if layout.step_axis is not None:  # elements are in groups of steps
         are_same_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.step_axis]
         return panels if are_same_groups and _is_b_stored_as_packed(contraction, arithmetic) else None
     is_widened = b_in_half_precision is not None
     is_multiplied_as_stored = arithmetic.reads_in_place(contraction.acc) and b.is_element
     return panels if is_widened or is_multiplied_as_stored else None
+
+
+def _can_skip_padding(layout: Layout, columns: int | None) -> bool:
+    """Return whether register blocks can skip the zeros that fill up the last panel if it has too few columns.
+
+    They can if all panels are full. Otherwise the number of columns must be known, and steps not be grouped. An unknown
+    number may not fill the panels, unless these have a single column.
+    """
+    are_panels_full = (columns or 1) % layout.width == 0
+    has_groups = layout.step_axis is not None
+    return are_panels_full or (columns is not None and not has_groups)
 
 
 def _is_b_stored_as_packed(contraction: Contraction, arithmetic: Arithmetic) -> bool:

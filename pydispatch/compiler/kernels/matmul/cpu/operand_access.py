@@ -26,7 +26,7 @@ from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place
 from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
 from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
-from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels
 from pydispatch.compiler.kernels.ops.bits import bits_of
 
@@ -92,17 +92,10 @@ def operand_access(
         sizes: Sizes of its dimensions; None if dynamic.
         row_range: The values of a dynamic M that a plan is for; None if there is one plan for all.
     """
-    arithmetic = arithmetic_of(contraction, level)
+    arithmetic = _arithmetic(contraction, level, sizes, row_range)
     if arithmetic is None:
         return None
     b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
-    # Instructions on groups of steps of K need a B that is packed in groups, unless an argument has it in such panels.
-    # For few rows, instructions on single steps may be faster than packing.
-    has_to_pack_groups = arithmetic.group > 1 and panels is None
-    if has_to_pack_groups and _is_faster_without_groups(contraction, sizes, row_range, arithmetic):
-        arithmetic = _without_groups(arithmetic)
-        # The memory of B depends on groups: panels must have the same ones, and only single steps are widened.
-        b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
     if b_in_half_precision is not None:
         problem = replace(problem, b=half_operand(contraction, problem, b_in_half_precision, level))
@@ -117,6 +110,22 @@ def operand_access(
         b_in_half_precision=b_in_half_precision,
         pages=pages,
     )
+
+
+def _arithmetic(contraction: Contraction, level: Level, sizes: Sizes, row_range: RowRange | None) -> Arithmetic | None:
+    """Return the arithmetic of a contraction; None if no register block has its element types.
+
+    Instructions on groups of steps of K need a B that is packed in groups, unless an argument has it in such panels.
+    For few rows, instructions on single steps may be faster than packing.
+    """
+    arithmetic = arithmetic_of(contraction, level)
+    if arithmetic is None or arithmetic.group == 1:
+        return arithmetic
+    _, panels = _memory_of_b(contraction, level, sizes, arithmetic)
+    has_to_pack_groups = panels is None
+    if has_to_pack_groups and _is_faster_without_groups(contraction, sizes, row_range, arithmetic):
+        return _without_groups(arithmetic)
+    return arithmetic
 
 
 def _memory_of_b(
@@ -224,27 +233,14 @@ def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -
     read elements in place that have the type of the sums.
     """
     uses_matrix_registers = arithmetic.matrix_steps > 0
-    if uses_matrix_registers and is_a_stored_as_packed(contraction, sizes, arithmetic):
-        element_bytes = bits_of(arithmetic.compute) // 8
-        operand = operand_of(
-            contraction.a,
-            contraction,
-            is_readable_in_place=True,
-            rows=contraction.m,
-            bytes_in_memory=element_bytes,
-        )
-        return replace(operand, element_bytes=element_bytes)
-    needs_no_conversion = arithmetic.reads_in_place(contraction.acc)
-    is_unconverted_argument = needs_no_conversion and is_argument_element(
-        contraction.a, contraction, arithmetic.compute
+    if not (uses_matrix_registers and is_a_stored_as_packed(contraction, sizes, arithmetic)):
+        is_readable = _is_unconverted_argument(contraction.a, contraction, arithmetic)
+        return _operand_of_sums(contraction.a, contraction, arithmetic, is_readable, rows=contraction.m)
+    element_bytes = bits_of(arithmetic.compute) // 8
+    operand = operand_of(
+        contraction.a, contraction, is_readable_in_place=True, rows=contraction.m, bytes_in_memory=element_bytes
     )
-    return operand_of(
-        contraction.a,
-        contraction,
-        is_readable_in_place=is_unconverted_argument,
-        rows=contraction.m,
-        bytes_in_memory=bits_of(arithmetic.sum_type) // 8,
-    )
+    return replace(operand, element_bytes=element_bytes)
 
 
 def _operand_b(contraction: Contraction, arithmetic: Arithmetic, panels: Panels | None) -> Operand:
@@ -253,14 +249,19 @@ def _operand_b(contraction: Contraction, arithmetic: Arithmetic, panels: Panels 
     `panels` are those, each some adjacent columns, in which an argument stores B; None for another layout. Outside of
     panels, elements that are read in place have the type of the sums.
     """
+    is_readable = panels is not None or _is_unconverted_argument(contraction.b, contraction, arithmetic)
+    return _operand_of_sums(contraction.b, contraction, arithmetic, is_readable, rows=contraction.k)
+
+
+def _is_unconverted_argument(factor: Factor, contraction: Contraction, arithmetic: Arithmetic) -> bool:
+    """Return whether a factor is an element of an argument whose type is that of products and sums."""
     needs_no_conversion = arithmetic.reads_in_place(contraction.acc)
-    is_unconverted_argument = needs_no_conversion and is_argument_element(
-        contraction.b, contraction, arithmetic.compute
-    )
-    return operand_of(
-        contraction.b,
-        contraction,
-        is_readable_in_place=panels is not None or is_unconverted_argument,
-        rows=contraction.k,
-        bytes_in_memory=bits_of(arithmetic.sum_type) // 8,
-    )
+    return needs_no_conversion and is_argument_element(factor, contraction, arithmetic.compute)
+
+
+def _operand_of_sums(
+    factor: Factor, contraction: Contraction, arithmetic: Arithmetic, is_readable_in_place: bool, rows: int | None
+) -> Operand:
+    """Return the layout of a factor whose elements in memory are as long as the sums."""
+    sum_bytes = bits_of(arithmetic.sum_type) // 8
+    return operand_of(factor, contraction, is_readable_in_place, rows=rows, bytes_in_memory=sum_bytes)

@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, packed_extents
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tiles import round_up
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -155,7 +155,7 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         # vectors along K require that K is contiguous.
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
-        extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
+        extents[k_position] = round_up(extents[k_position], plan.group)
     strides: list[Index] = [0] * len(extents)
     stride = 1
     for position in reversed(order):
@@ -183,25 +183,21 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         A tile of 64 columns with 256 steps of K, in panels of 16 columns, is [4][256][16]. The strides of B[k, n] are
         (16, 1), and `panel_stride` is 4,096.
     """
-    extents, n, schedule = _coordinate_extents(plan, factor), plan.contraction.n, plan.schedule
+    n, schedule = plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)
-    # The order in memory: the coordinates of B other than the column, then the column.
-    column = factor.positions_of(n)[0]
+    extents, column = _coordinate_extents(plan, factor), factor.positions_of(n)[0]
     order = [p for p in range(len(extents)) if p != column]  # coordinates within a panel, outermost in memory first
-    strides: list[Index] = [0] * len(extents)
-    has_panels = factor.coordinates[column].is_identity(n)
-    stride = schedule.nr if has_panels else extents[column]  # of the innermost coordinate other than the column
     if plan.group > 1:  # K is innermost, and rounded up to whole groups
         k_position = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != k_position] + [k_position]
-        extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
-    # Strides from the innermost coordinate outwards.
+        extents[k_position] = round_up(extents[k_position], plan.group)
+    has_panels = factor.coordinates[column].is_identity(n)
+    strides: list[Index] = [1] * len(extents)  # 1 along the columns
+    panel_size = schedule.nr if has_panels else extents[column]  # in elements, of the coordinates up to now
     for position in reversed(order):
-        strides[position] = stride
-        stride *= extents[position]
-    strides[column] = 1
-    panel_size = stride  # in elements
+        strides[position] = panel_size
+        panel_size *= extents[position]
     panels = schedule.nt // schedule.nr if has_panels else 1
     buffer = frame.elements.fresh(plan.compute, max(1, panel_size * panels))
     return OperandView(factor, buffer, tuple(strides), panel_stride=panel_size if has_panels else None)
