@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops import analysis
@@ -25,13 +25,12 @@ from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.row_tiles import RowTiles, WorkgroupRows
 from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
     COLUMN_UNIT,
-    false_constant,
-    is_any_column,
+    FloorCheck,
     visible_end,
 )
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_rows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient, level_of
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine
@@ -199,11 +198,10 @@ class _ChainEmitter:
         no_columns = build.index(0)  # the end of the columns of an attempt that computes none
 
         def attempt(inner: Builder, _attempt: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit an attempt: the first product for the columns before `end`, and whether another one has to follow.
+            """Emit an attempt: the first product for the columns before `end`, if an earlier one was not enough.
 
             `carried` has two ends: of the columns that an earlier attempt has computed, and of those to compute now,
-            `end`, which is 0 if the earlier attempt was enough. Return both for the next attempt. An attempt is enough
-            if each row has a score above `floor`.
+            `end`, which is 0 for none. Return both for the next attempt.
             """
             computed_end, end = carried
             is_needed = inner.less(0, end)
@@ -232,7 +230,10 @@ class _ChainEmitter:
         attempt = self._with_column_end(build, end)
         attempt.emit_first_product(build, plan)
         all_columns = build.value(self.rows.tiles.columns)
-        return build.add(arith.SelectOp(attempt._are_rows_above(build, floor), no_columns, all_columns))
+        element_type = tensor_type(self.chain.rows).element_type
+        assert attempt.column_end is not None and isinstance(element_type, AnyFloat)
+        check = FloorCheck(self.rows, self.buffer, FloatAttr(floor, element_type), end=attempt.column_end.index)
+        return build.add(arith.SelectOp(check.emit(build), no_columns, all_columns))
 
     def _with_column_end(self, build: Builder, end: SSAValue) -> _ChainEmitter:
         """Return this emitter for the columns before `end`, at run time: the visible columns, all columns, or none.
@@ -243,53 +244,6 @@ class _ChainEmitter:
         assert self.column_end is not None
         end_in_bounds = build.assume_below(end, self.rows.tiles.columns + 1)
         return replace(self, column_end=End(index=end_in_bounds, unit=self.column_end.unit))
-
-    def _are_rows_above(self, build: Builder, floor: float) -> SSAValue:
-        """Emit whether each row of the workgroup has a score above `floor` in the columns before `column_end`, an i1.
-
-        The other columns, which a mask hides, then have the weight 0.
-        """
-
-        def check_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether row `i` and all rows before it have a score above `floor`; `carried` has it before `i`."""
-            return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i, floor)))]
-
-        true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
-        (are_above,) = build.loop(0, self.rows.span.extent, [true], check_row, index_below=self.rows.tiles.rows)
-        return are_above
-
-    def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
-        """Emit whether row `row` of the workgroup has a score above `floor` in the columns before `column_end`, an i1.
-
-        `floor` is half of the low score, such as -1e9, that a mask gives to the other columns. If one score exceeds it,
-        their weights in the softmax are rounded to 0. Columns are searched in units of `COLUMN_UNIT`, until one has
-        such a score.
-        """
-        end, element_type = self.column_end, tensor_type(self.chain.rows).element_type
-        assert end is not None and isinstance(element_type, AnyFloat)
-
-        def is_above(inner: Builder, column: Index) -> SSAValue:
-            """Return whether the score in `row` at a column is above `floor`, an i1."""
-            offset = inner.plus(inner.times(row, self.rows.tiles.stride), column)
-            score = load(inner, self.buffer, offset)
-            floor_constant = inner.pure(arith.ConstantOp(FloatAttr(floor, element_type)))
-            return inner.add(arith.CmpfOp(score, floor_constant, "ogt"))
-
-        def search_unit(inner: Builder, first: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether a column before the end of the unit from `first` on has a score above `floor`, an i1.
-
-            `carried` has whether a column before `first` has such a score. If so, the unit is not searched.
-            """
-            (is_found,) = carried
-            unit_end = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
-            return [
-                inner.choose(
-                    is_found, then=lambda _: is_found, other=lambda b: is_any_column(b, first, unit_end, is_above)
-                )
-            ]
-
-        (is_any_above,) = build.loop(0, end.index, [false_constant(build)], search_unit, step=COLUMN_UNIT)
-        return is_any_above
 
     def emit_operations(self, build: Builder) -> None:
         """Emit the row-wise operations, such as a softmax, whose result overwrites the scores in the buffer.

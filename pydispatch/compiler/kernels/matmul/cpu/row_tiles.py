@@ -70,28 +70,28 @@ class RowTiles:
         row_count, columns = 1 if axis is None else shape[axis], shape[-1]
         outer = tuple(shape[d] for d in chain.outer)
         element_bytes = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4  # chains are f32 or f64
-        # Rows that are a multiple of 256 bytes apart would compete for few sets of the cache: a vector pads each row.
-        padding = level.vector // element_bytes if columns * element_bytes % 256 == 0 else 0
-        stride = columns + padding
+        stride = _row_stride(level, columns, element_bytes)
         # The most register blocks of rows that fit; fewer of them while there are too few workgroups.
         block = min(max(first_plan.schedule.mr, second_plan.schedule.mr), row_count)
         blocks = max(1, MAX_ROWS_BYTES // (element_bytes * stride * block))
         while blocks > 1 and prod(outer) * ceil_quotient(row_count, blocks * block) < MIN_WORKGROUPS:
             blocks -= 1
-        return RowTiles(
-            axis=axis,
-            row_count=row_count,
-            columns=columns,
-            outer=outer,
-            block=block,
-            rows=min(row_count, blocks * block),
-            stride=stride,
-        )
+        rows = min(row_count, blocks * block)
+        return RowTiles(axis, row_count, columns, outer, block=block, rows=rows, stride=stride)
 
     @property
     def workgroups(self) -> int:
         """Number of workgroups."""
         return prod(self.outer) * ceil_quotient(self.row_count, self.rows)
+
+
+def _row_stride(level: Level, columns: int, element_bytes: int) -> int:
+    """Return the elements from one row to the next in workgroup memory.
+
+    Rows that are a multiple of 256 bytes apart would compete for few sets of the cache: a vector pads each row.
+    """
+    is_padded = columns * element_bytes % 256 == 0
+    return columns + level.vector // element_bytes if is_padded else columns
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
@@ -15,7 +15,7 @@ from pydispatch.compiler.kernels.matmul.column_end import Limits
 from pydispatch.compiler.kernels.matmul.cpu.nest import End
 from pydispatch.compiler.kernels.matmul.cpu.row_tiles import WorkgroupRows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.conditions import both
 
 COLUMN_UNIT = 64
@@ -134,6 +134,59 @@ class _MaskSearch:
         """Emit whether all masks in memory show a column to the row, an i1."""
         shown = [mask.emit(self.frame.elements, build, [*self.point[:-1], column]) for mask in self.limits.stored]
         return reduce(lambda a, b: build.add(arith.AndIOp(a, b)), shown)
+
+
+@dataclass(frozen=True)
+class FloorCheck:
+    """Check whether each row of a workgroup has a score above a floor in the columns before an end.
+
+    The floor is half of the low score, such as -1e9, that a mask gives to the other columns. If a score of the row
+    exceeds it, their weights in the softmax are rounded to 0.
+
+    Attributes:
+        rows: The rows of the workgroup.
+        scores: Workgroup memory of their scores, [row][column].
+        floor: The floor, in the type of the scores.
+        end: The end of the columns that are checked.
+    """
+
+    rows: WorkgroupRows
+    scores: SSAValue
+    floor: FloatAttr[AnyFloat]
+    end: Index
+
+    def emit(self, build: Builder) -> SSAValue:
+        """Emit whether each row has a score above the floor, an i1."""
+
+        def check_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Emit whether row `i` and all rows before it have such a score; `carried` has it before `i`."""
+            return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i)))]
+
+        true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
+        (are_above,) = build.loop(0, self.rows.span.extent, [true], check_row, index_below=self.rows.tiles.rows)
+        return are_above
+
+    def _is_row_above(self, build: Builder, row: Index) -> SSAValue:
+        """Emit whether a row has a score above the floor, an i1. Units of `COLUMN_UNIT` columns are searched until one has such a score."""
+
+        def search_unit(inner: Builder, first: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Emit whether a column before the end of the unit from `first` on has such a score, an i1.
+
+            `carried` has whether a column before `first` has one. If so, the unit is not searched.
+            """
+            (is_above_before,) = carried
+            unit_end = inner.least(inner.plus(first, COLUMN_UNIT), self.end)
+            is_above = partial(self._is_above, row)
+            search = partial(is_any_column, first=first, stop=unit_end, condition=is_above)
+            return [inner.choose(is_above_before, then=lambda _: is_above_before, other=search)]
+
+        (is_any_above,) = build.loop(0, self.end, [false_constant(build)], search_unit, step=COLUMN_UNIT)
+        return is_any_above
+
+    def _is_above(self, row: Index, build: Builder, column: Index) -> SSAValue:
+        """Emit whether the score of a row at a column is above the floor, an i1."""
+        score = load(build, self.scores, build.plus(build.times(row, self.rows.tiles.stride), column))
+        return build.add(arith.CmpfOp(score, build.pure(arith.ConstantOp(self.floor)), "ogt"))
 
 
 def is_any_column(
