@@ -1,5 +1,9 @@
 """Products of rows of A by block-quantized weights in panels, one block of K at a time.
 
+A panel is some adjacent columns of the weights. A block of K is the adjacent steps whose weights in a column share a
+scale; a chunk is some adjacent blocks, for which rows of A are in workgroup memory at a time. Totals are the f32 sums
+over all of K, [row][column], in memory.
+
 The product of a block and unsigned weights u is exact or f32; then sum(x (u - zero) scale) = scale (sum(x u) - zero
 sum(x)) for each block and column. Weights are unpacked in registers, or to bytes in memory: for matrix registers, and
 for many rows that are rounded to single bytes.
@@ -42,9 +46,6 @@ from pydispatch.ir.dialects.pyd.unpack import UnpackOp
 
 class _Position(NamedTuple):
     """Position of a register block: the product of some rows of A and columns of a panel over one block of K.
-
-    A panel is some adjacent columns of the weights. A block of K is the adjacent steps of K whose weights in a column
-    share a scale. A chunk is some adjacent blocks, for which rows of A are in workgroup memory at a time.
 
     Attributes:
         panel: Index of the panel.
@@ -98,8 +99,7 @@ class _ColumnParameters(NamedTuple):
 class BlockProducts(PanelWorkgroup):
     """Emitter of a workgroup that multiplies rows of f32 by quantized weights, one block of K at a time.
 
-    A block is the adjacent steps of K whose weights in a column share a scale. The sums of products over a block are
-    scaled, and then added to the totals.
+    The sums of products over a block are scaled, and then added to the totals.
     """
 
     @cached_property
@@ -149,22 +149,14 @@ class BlockProducts(PanelWorkgroup):
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
         """Emit the products of all rows with a chunk of a panel, which are added to the totals, block by block of K.
 
-        A panel is some adjacent columns of the weights, a block of K the adjacent steps whose weights in a column share
-        a scale, a chunk some adjacent blocks. Totals are the f32 sums over all of K, [row][column], in memory. The
-        first total of the panel is at `first_total`. The products over one block of K are computed into
+        The first total of the panel is at `first_total`. The products over one block of K are computed into
         `_block_products`, then scaled and added to the totals.
         """
 
         def emit_block(inner: Builder, block_of_chunk: Index) -> None:
             """Emit the products of all rows with one block of K of the panel, counted from the chunk's first block."""
-            start = _Position(
-                panel=panel,
-                block=inner.plus(first_block, block_of_chunk),
-                block_of_chunk=block_of_chunk,
-                row=0,
-                column=0,
-                first_total=first_total,
-            )
+            block = inner.plus(first_block, block_of_chunk)
+            start = _Position(panel, block, block_of_chunk, row=0, column=0, first_total=first_total)
             if self.sizes.unpacks:
                 self._multiply_unpacked(inner, start)
             else:
@@ -180,12 +172,8 @@ class BlockProducts(PanelWorkgroup):
         """
         if self.match.bits == 4:
             self._unpack(build, start)
-        emit_loop(
-            build,
-            end=self.sizes.padded_rows,
-            step=self.sizes.row_block,
-            body=lambda inner, row: self._multiply_rows(inner, start._replace(row=row)),
-        )
+        rows, row_block = self.sizes.padded_rows, self.sizes.row_block
+        emit_loop(build, rows, row_block, lambda inner, row: self._multiply_rows(inner, start._replace(row=row)))
 
     def _multiply_packed(self, build: Builder, start: _Position) -> None:
         """Emit the products of all rows with a block of K of a panel: each register block unpacks weights in registers.

@@ -2,6 +2,9 @@
 
 The copy has the order in which register blocks read it: panels of columns for B, rows for A, groups of steps of K where
 one instruction multiplies several.
+
+A factor has a coordinate for each axis of its tensor. Loops over the coordinates are emitted one inside of the other:
+`outer` are the positions along the leading coordinates, whose loops are open.
 """
 
 from __future__ import annotations
@@ -91,16 +94,11 @@ class Packing:
     def _emit_coordinate_loops(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit loops over the coordinates of the factor from `len(outer)` on, around the copy of one element.
 
-        The factor has a coordinate for each axis of its tensor, in the order of the axes. The code for one coordinate
-        calls this method again for the next one, inside of its loop.
+        The code for one coordinate calls this method again for the next one, inside of its loop.
 
         Example:
             A packed A[m, k] has a loop over rows around a loop over steps of K. If the last register block reads rows
             beyond the end of A, a second loop over these rows stores zeros.
-
-        Args:
-            build: Receives the code.
-            outer: The positions along the leading coordinates, whose loops are open.
         """
         if len(outer) == len(self.factor.coordinates):
             self._copy(build, outer)
@@ -144,10 +142,6 @@ class Packing:
 
         If N is known to have at least nr columns, the last panel begins early enough to be full, and packs some columns
         again, as the last register block does (`Nest.block_start`). Otherwise zeros fill it up.
-
-        Args:
-            build: Receives the code.
-            outer: The positions along the coordinates of B before that of the columns, whose loops are open.
         """
         n, nr = self.contraction.n, self.plan.schedule.nr
         assert n is not None
@@ -158,13 +152,7 @@ class Packing:
         """Emit the packing of the nr columns of panel number `panel`: zeros for those beyond B's edge.
 
         A full panel whose columns are contiguous along K in an argument is transposed in registers instead of copied
-        element by element.
-
-        Args:
-            build: Receives the code.
-            outer: The positions along the coordinates of B before that of the columns, whose loops are open.
-            panel: Number of the panel.
-            n: The loop of the contraction over columns.
+        element by element. `n` is the loop of the contraction over columns.
         """
         nr = self.plan.schedule.nr
         # Counted from the first column of the tile. The last panel may begin before panel * nr, to be full.
@@ -215,12 +203,7 @@ class Packing:
 
         The copy is [step of K][column], a transposition. It is done in registers for `SIDE` (16) steps of K at a time;
         the remaining steps are copied element by element. Of 40 steps, 0 to 15 and 16 to 31 are transposed, and 32 to
-        39 are copied.
-
-        Args:
-            build: Emits the operations.
-            outer: Positions along the coordinates before that of the columns.
-            column: The first column of the panel.
+        39 are copied. `column` is the first column of the panel.
         """
         packed, nr = self.packed, self.plan.schedule.nr
         source = view_in_place(self.frame, self.plan, build, self.factor)
@@ -252,13 +235,8 @@ class Packing:
     ) -> tuple[Index, Index]:
         """Return the offsets of the element at step 0 of a panel's first column: in the argument, and in the copy.
 
-        A panel is nr adjacent columns of B, which the copy stores as [panel][other coordinates ...][column].
-
-        Args:
-            build: Emits the arithmetic.
-            source: B in its argument, where indices count from the beginning of the tensor.
-            outer: The positions along the coordinates before that of the columns.
-            column: The first column of the panel.
+        A panel is nr adjacent columns of B, which the copy stores as [panel][other coordinates ...][column]. `source`
+        is B in its argument, where indices count from the beginning of the tensor.
         """
         packed = self.packed
         positions = [*outer, column, Position(0)]  # one for each coordinate; step 0 of K is the last
@@ -279,10 +257,6 @@ class Packing:
 
         A group is the adjacent steps of K that one instruction multiplies, such as 4 steps of bytes. For 10 steps in
         groups of 4, a loop packs the steps 0 to 7, and code without a loop packs the steps 8 and 9, and two zeros.
-
-        Args:
-            build: Receives the code.
-            outer: The positions along the coordinates of the factor before that of K, whose loops are open.
         """
         steps, group = self._extent(build, self.factor.coordinates[len(outer)]), self.plan.group
         self._whole_groups(build, outer, steps)

@@ -1,6 +1,9 @@
 """Workgroups of products by block-quantized weights in panels: rows of A times some panels, in chunks of K.
 
-The sums of a workgroup are f32 in workgroup memory, [panel][row][column]. Subclasses emit the products of a panel.
+A panel is some adjacent columns of the weights. A block of K is the adjacent steps whose weights in a column share a
+scale; a chunk is some adjacent blocks, for which rows of A are copied to workgroup memory at a time. The totals are the
+sums of a workgroup over the steps of K that are done so far, f32 in workgroup memory, [panel][row][column].
+`first_total` is the index of a panel's first sum in the totals. Subclasses emit the products of a panel.
 """
 
 from __future__ import annotations
@@ -53,21 +56,10 @@ class PanelWorkgroup(ABC):
 
     @abstractmethod
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
-        """Emit the products of all rows with a chunk of a panel, which are added to the totals.
-
-        Args:
-            build: Receives the code.
-            panel: The panel.
-            first_block: The first block of K of the chunk.
-            first_total: Index of the panel's first sum in the totals.
-        """
+        """Emit the products of all rows with the chunk of a panel from `first_block` on, added to the totals."""
 
     def emit(self, build: Builder, panel_group: Index) -> None:
-        """Emit the sums of the panels in the group with the index `panel_group`, and the results computed from them.
-
-        A panel is some adjacent columns of the weights. A chunk is the steps of K for which rows of A are copied to
-        workgroup memory at a time.
-        """
+        """Emit the sums of the panels in the group with the index `panel_group`, and the results computed from them."""
         panels = self._panels_of_group(build, panel_group)
         if self._has_one_chunk:
             self._emit_by_panel(build, panels)
@@ -126,9 +118,7 @@ class PanelWorkgroup(ABC):
     ) -> None:
         """Emit a loop over panels, from the first one of `panels` up to its exclusive end.
 
-        A panel is some adjacent columns of the weights. The totals are the sums over K of the workgroup's rows and the
-        columns of its panels, in memory. `body` emits the code for a panel. Its arguments are a builder, the panel, and
-        the index of the panel's first sum in the totals.
+        `body` emits the code for a panel, from a builder, the panel, and the index of its first sum in the totals.
         """
         first_panel, end = panels
 
@@ -158,8 +148,7 @@ class PanelWorkgroup(ABC):
 
         Args:
             build: Receives the code.
-            panel: The panel, some adjacent columns of the weights.
-            block: The block, adjacent steps of K that share a scale.
+            panel, block: The panel, and the block of K.
             column: First column of the view in the panel.
             columns: Number of columns of the view.
         """
@@ -185,13 +174,7 @@ class PanelWorkgroup(ABC):
         return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
 
     def _finish(self, build: Builder, panel: Index, first_total: Index) -> None:
-        """Emit the code that computes the results of the dispatch from the sums of a panel, and stores them.
-
-        Args:
-            build: Receives the code.
-            panel: The panel, some adjacent columns of the weights.
-            first_total: Index of the panel's first sum in the totals, which are [row][column].
-        """
+        """Emit the code that computes the results of the dispatch from the sums of a panel, and stores them."""
         rows: Index = self.sizes.rows
         total_rows = self.rows_of_a.end_row  # the number of rows of A
         if total_rows % self.sizes.rows:  # the last workgroup has fewer rows
@@ -208,15 +191,23 @@ class PanelWorkgroup(ABC):
     def _finish_element(self, build: Builder, panel: Index, first_total: Index, row: Index, column: Index) -> None:
         """Emit the results that are computed from one sum, such as relu(sum), and their stores.
 
-        Args:
-            build: Receives the code.
-            panel: The panel, some adjacent columns of the weights.
-            first_total: Index of the panel's first sum in the totals, which are [row][column].
-            row: The row of the sum, counted from the first one of the workgroup.
-            column: The column of the sum in the panel.
+        `row` is counted from the first one of the workgroup, and `column` from the first one of the panel.
         """
-        match, contraction, elements = self.match, self.match.contraction, self.frame.elements
-        generic = contraction.generic
+        contraction, elements = self.match.contraction, self.frame.elements
+        indices = self._result_indices(build, panel, row, column)
+        initial = elements.at(build, contraction.generic.outputs[0], indices)  # the program adds the sum to this value
+        index_of_total = build.plus(build.times(row, self.match.width), column)
+        total = load(build, self.totals, build.plus(first_total, index_of_total))
+        # Register the element of the contraction's result: `elements.at` computes elements of the outputs from it.
+        elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
+        for output in self.outputs:
+            # `dims` are the contraction's dimensions in the order of the output's: [1, 0] for a transposed output.
+            output_indices = [indices[d] for d in output.dims]
+            output.store(build, elements.at(build, output.value, output_indices), output_indices)
+
+    def _result_indices(self, build: Builder, panel: Index, row: Index, column: Index) -> list[Index]:
+        """Return the indices of a sum in the contraction's result, for the arguments of `_finish_element`."""
+        match, generic = self.match, self.match.contraction.generic
         # Indices of the contraction's loops. Those of reduced loops stay 0: the result does not depend on them.
         loops: list[Index] = [0] * len(generic.iterators)
         loops[match.panel_loop], loops[match.column_loop] = panel, column
@@ -224,12 +215,4 @@ class PanelWorkgroup(ABC):
         row_indices = build.split(row_of_a, [generic.extent(d) for d in match.row_loops])
         for dim, index in zip(match.row_loops, row_indices, strict=True):
             loops[dim] = index
-        indices = evaluate(build, generic.output_maps[0], loops)  # of the sum in the contraction's result
-        initial = elements.at(build, generic.outputs[0], indices)  # the value that the program adds the sum to
-        total = load(build, self.totals, build.plus(first_total, build.plus(build.times(row, match.width), column)))
-        # Register the element of the contraction's result: `elements.at` computes elements of the outputs from it.
-        elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
-        for output in self.outputs:
-            # `dims` are the contraction's dimensions in the order of the output's: [1, 0] for a transposed output.
-            output_indices = [indices[d] for d in output.dims]
-            output.store(build, elements.at(build, output.value, output_indices), output_indices)
+        return evaluate(build, generic.output_maps[0], loops)

@@ -143,8 +143,8 @@ def variants(
         contraction: The contraction.
         elements: Tensors of its dispatch function.
         level: Vector registers, caches and instructions of the CPU.
-        schedule: Register block, tiles and packed operands of the first plan; None for the default. The plans for fewer
-            rows have the default.
+        schedule: Register block, tiles and packed operands of the first plan; None for the default, which the plans
+            for fewer rows have.
 
     Raises:
         IllegalSchedule: The contraction cannot have the schedule.

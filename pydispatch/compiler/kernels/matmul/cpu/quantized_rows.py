@@ -1,7 +1,8 @@
 """Rows of A of a product by block-quantized weights, copied into workgroup memory as f32 or as digits.
 
-A row is divided into blocks of steps of K, as the weights are. Where the CPU multiplies bytes, the elements of each
-block become integers of up to 24 bits, relative to the largest one, which consist of up to three signed bytes
+A row is divided into blocks of steps of K, as the weights are: a block is the adjacent steps whose weights in a column
+share a scale. A chunk is some adjacent blocks. Where the CPU multiplies bytes, the elements of each block become
+integers of up to 24 bits, relative to the largest one, which consist of up to three signed bytes, the digits
 (`row_digits.py`).
 """
 
@@ -27,9 +28,6 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 class RowBuffers:
     """Workgroup memory for a chunk of a workgroup's rows of A.
 
-    A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks. For
-    instructions that multiply bytes, the elements of A are quantized to integers of signed bytes, the digits.
-
     Attributes:
         copy: Buffer of f32, [row][step of the chunk]: the elements of A.
         digits: The elements quantized to integers, as digits, with one scale for each block of a row; None if products
@@ -47,8 +45,7 @@ class RowBuffers:
 class RowConversion:
     """Emitter of the copy of a workgroup's rows of A into workgroup memory, a chunk of K at a time.
 
-    K is the reduced dimension of the product, and a step of K one of its indices: an element of each row of A. A block
-    is the adjacent steps of K that share a scale of the weights, a chunk several adjacent blocks.
+    K is the reduced dimension of the product, and a step of K one of its indices: an element of each row of A.
 
     Attributes:
         elements: Tensors of the dispatch function.
@@ -122,8 +119,6 @@ class RowConversion:
 
     def copy_rows(self, build: Builder, copy: SSAValue, stride: int, first_block: Index, blocks: Index) -> None:
         """Emit the copy of rows of A to `copy`, [row][step of the chunk], as f32.
-
-        A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks.
 
         Args:
             build: Receives the code.
@@ -208,14 +203,10 @@ class _RowCopy:
     def _copy_element(
         self, build: Builder, row: Index, row_indices: Mapping[int, Index], block: Index, step: Index
     ) -> None:
-        """Emit the copy of one element of a row.
+        """Emit the copy of the element of a row at a step of a block, which are counted from the chunk's first block.
 
-        Args:
-            build: Receives the code.
-            row: The row of the workgroup.
-            row_indices: Loop of the contraction that counts rows of A -> its index.
-            block: Block of the chunk, counted from `first_block`.
-            step: Step of the block, or a step beyond its end if blocks are contiguous in A.
+        `row_indices` has the index of each loop of the contraction that counts rows of A. If blocks are contiguous in
+        A, `block` may be 0, and `step` beyond its end.
         """
         match, elements = self.conversion.match, self.conversion.elements
         coordinates = self._coordinates_in_a(build, row_indices, block, step)

@@ -167,7 +167,10 @@ class FloorCheck:
         return are_above
 
     def _is_row_above(self, build: Builder, row: Index) -> SSAValue:
-        """Emit whether a row has a score above the floor, an i1. Units of `COLUMN_UNIT` columns are searched until one has such a score."""
+        """Emit whether a row has a score above the floor, an i1.
+
+        Units of `COLUMN_UNIT` columns are searched until one has such a score.
+        """
 
         def search_unit(inner: Builder, first: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             """Emit whether a column before the end of the unit from `first` on has such a score, an i1.

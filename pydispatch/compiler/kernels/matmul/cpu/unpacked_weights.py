@@ -1,13 +1,15 @@
 """Products of many rows by block-quantized weights in panels: weights become f32 once for all rows of a workgroup.
 
-Weights are unpacked for the columns of a register block and a chunk of several blocks of K at a time. They stay in the
-first-level cache until all rows are multiplied by them. Sums stay in registers over the chunk.
+A panel is some adjacent columns of the weights. A block of K is the adjacent steps whose weights in a column share a
+scale; a chunk is several adjacent blocks. Weights are unpacked for the columns of a register block and a chunk at a
+time. They stay in the first-level cache until all rows are multiplied by them. Sums stay in registers over the chunk,
+and are then added to the totals, whose element `first_total` is the first sum of a panel.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from xdsl.dialects.builtin import UnitAttr, f32
 from xdsl.ir import SSAValue
@@ -66,48 +68,26 @@ class UnpackedProducts(PanelWorkgroup):
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
         """Emit the products of all rows with a chunk of a panel, whose weights are unpacked once for all rows.
 
-        A panel is some adjacent columns of the weights, such as 64, and a chunk several blocks of K. For the columns of
-        one register block after the other, such as 32, the weights of the chunk are converted to f32 in `_b`; then all
-        rows in `_a` are multiplied by them, and the products added to `totals`.
-
-        Args:
-            build: Receives the code.
-            panel: The panel.
-            first_block: The first block of K of the chunk.
-            first_total: Index of the panel's first sum in `totals`, whose rows have `match.width` columns.
+        For the columns of one register block after the other, such as 32 of 64, the weights of the chunk, whose first
+        block is `first_block`, are converted to f32 in `_b`; then all rows in `_a` are multiplied by them, and the
+        products added to `totals`.
         """
         sizes = self.sizes
 
         def multiply_columns(inner: Builder, column: Index) -> None:
-            """Emit the products of all rows with a register block's columns of the chunk, from `column` of the panel.
-
-            Their weights are first unpacked into `_b`, one block of K after the other.
-            """
+            """Emit the products of all rows with a register block's columns of the chunk, from `column` on."""
             # `_b` is overwritten for the next columns: loads from it must stay in the loop over columns.
             pinned = inner.without_load_motion()
-            emit_loop(
-                pinned,
-                sizes.blocks,
-                step=1,
-                body=lambda b, block: self._unpack(b, panel, first_block, block, column),
-            )
-            emit_loop(
-                pinned,
-                sizes.padded_rows,
-                step=sizes.row_block,
-                body=lambda b, row: self._multiply_block(b, first_total, row, column),
-            )
+            emit_loop(pinned, sizes.blocks, 1, lambda b, block: self._unpack(b, panel, first_block, block, column))
+            multiply_rows = partial(self._multiply_block, first_total, column)
+            emit_loop(pinned, sizes.padded_rows, sizes.row_block, multiply_rows)
 
         emit_loop(build, self.match.width, sizes.columns, multiply_columns)
 
-    def _multiply_block(self, build: Builder, first_total: Index, row: Index, column: Index) -> None:
+    def _multiply_block(self, first_total: Index, column: Index, build: Builder, row: Index) -> None:
         """Emit the product of a register block: rows of `_a` times the weights in `_b`, added to `totals`.
 
-        Args:
-            build: Receives the code.
-            first_total: Index of the panel's first sum in `totals`.
-            row: The block's first row of the workgroup.
-            column: Its first column of the panel.
+        The block's first row is the row `row` of the workgroup, and its first column the column `column` of the panel.
         """
         steps, rows, columns = self.rows_of_a.steps, self.sizes.row_block, self.sizes.columns
         columns_of_panel = self.match.width  # also the stride of rows of the totals
@@ -120,9 +100,8 @@ class UnpackedProducts(PanelWorkgroup):
     def _unpack(self, build: Builder, panel: Index, first_block: Index, block_of_chunk: Index, column: Index) -> None:
         """Emit the conversion of the weights of a block of K to f32, for the columns of a register block.
 
-        A weight u becomes (u - zero) * scale + offset, with a scale of 1 if there is none. A block is the adjacent
-        steps of K whose weights in a column share these parameters. The parameters are stored first, as the matrix
-        [zero, scale and perhaps offset][column] that `pyd.unpack` reads.
+        A weight u becomes (u - zero) * scale + offset, with a scale of 1 if there is none. The parameters are stored
+        first, as the matrix [zero, scale and perhaps offset][column] that `pyd.unpack` reads.
 
         Args:
             build: Receives the code.
