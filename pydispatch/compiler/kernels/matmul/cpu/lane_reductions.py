@@ -50,7 +50,7 @@ class Partials:
 
 @dataclass(frozen=True)
 class Reductions:
-    """One or more reductions of each block, whose terms are computed together.
+    """Reductions of each block, one or more, whose terms are computed together.
 
     Attributes:
         start: For each reduction, a value that does not change its result, however often it is combined with terms: 0
