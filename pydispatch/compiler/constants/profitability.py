@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernels.matmul.cpu.operand_access import ASSUMED_ROWS
-from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b, shares_factor
+from pydispatch.compiler.kernels.matmul.cpu.problem import PanelInPlace, pays_in_place_b, shares_factor
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES
@@ -83,17 +83,8 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     if rows is not None:  # B fits the L2 cache, and the result has one or two rows
         return False
     # The number of rows is dynamic: assume ASSUMED_ROWS. In place, the rows of a panel are `stride_bytes` apart in B.
-    return not all(
-        pays_in_place_b(
-            level,
-            rows=ASSUMED_ROWS,
-            mr=level.block_rows,
-            row_bytes=PANEL_BYTES,
-            stride_bytes=row_bytes,
-            steps=prod(type_.get_shape()[:-1]),
-        )
-        for level in levels
-    )
+    panel = PanelInPlace(row_bytes=PANEL_BYTES, stride_bytes=row_bytes, steps=prod(type_.get_shape()[:-1]))
+    return not all(pays_in_place_b(level, ASSUMED_ROWS, level.block_rows, panel) for level in levels)
 
 
 def _result_rows(contraction: Contraction) -> int | None:

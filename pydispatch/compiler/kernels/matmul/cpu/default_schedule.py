@@ -8,6 +8,7 @@ from pydispatch.compiler.kernels.matmul.cpu.packed_batches import with_batches_s
 from pydispatch.compiler.kernels.matmul.cpu.problem import (
     FEW_PASSES,
     SKINNY_ROWS,
+    PanelInPlace,
     Problem,
     is_panel_cached,
     pays_in_place_a,
@@ -271,13 +272,13 @@ def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) ->
         return problem.is_skinny or (has_half_vectors and (problem.k or 0) >= LONG_STEPS)
     # A row-major B.
     tiles = _unpacked_tiles(level, problem, minimizes_passes)
-    row_bytes, stride_bytes, steps = _panel_in_place(problem, tiles)
-    return pays_in_place_b(level, problem.m, tiles.mr, row_bytes=row_bytes, stride_bytes=stride_bytes, steps=steps)
+    return pays_in_place_b(level, problem.m, tiles.mr, _panel_in_place(problem, tiles))
 
 
 def _is_panel_cached(level: Level, problem: Problem) -> bool:
     """Return whether a panel of B stays in a cache when it is read in place."""
-    return is_panel_cached(level, *_panel_in_place(problem, _unpacked_tiles(level, problem, minimizes_passes=False)))
+    tiles = _unpacked_tiles(level, problem, minimizes_passes=False)
+    return is_panel_cached(level, _panel_in_place(problem, tiles))
 
 
 def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:
@@ -289,11 +290,12 @@ def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> T
     return choose_tiles(level, request)
 
 
-def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
-    """Return (bytes of a row, bytes from row to row, number of rows) of a panel of B that is read in place."""
+def _panel_in_place(problem: Problem, tiles: Tiles) -> PanelInPlace:
+    """Return the panel of B that a register block reads in place."""
     assert problem.n is not None
     row_bytes = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.sum_bytes)
-    return row_bytes, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions
+    steps = (problem.k or ASSUMED_STEPS) * problem.reductions
+    return PanelInPlace(row_bytes, problem.b.row_stride_bytes, steps)
 
 
 def uses_b_once(problem: Problem, tiles: Tiles) -> bool:

@@ -161,15 +161,19 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     for position in reversed(order):
         strides[position] = stride
         stride *= extents[position]
-        is_row = position == order[-1]
-        row_bytes = stride * bits // 8
-        # Rows at such a distance would share few sets of the cache: a cache line pads them.
-        if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
-            stride += CACHE_LINE_BYTES * 8 // bits
+        if position == order[-1]:  # a row
+            stride += _row_padding(stride, bits)
     size = stride  # of the whole copy, in elements
     # Vector loads may read up to `OVERREAD_ELEMENTS` beyond the last row.
     buffer = frame.elements.fresh(plan.compute, max(1, size) + OVERREAD_ELEMENTS)
     return OperandView(factor, buffer, tuple(strides))
+
+
+def _row_padding(row_elements: int, bits: int) -> int:
+    """Return the elements that pad a row: a cache line if rows at this distance would share few sets of the cache."""
+    row_bytes = row_elements * bits // 8
+    has_conflicts = row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0
+    return CACHE_LINE_BYTES * 8 // bits if has_conflicts else 0
 
 
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:

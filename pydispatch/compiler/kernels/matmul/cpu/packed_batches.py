@@ -27,18 +27,15 @@ def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses  # `users` tiles could use the same columns
     if not (m and n and k and problem.reductions):  # sizes must be static, and not 0
         return schedule
-    if problem.is_skinny_variant:  # a kernel for a range of dynamic row counts
-        return schedule
-    if users == 1 or m > schedule.mt:  # all rows of M must be one tile
+    has_one_tile_of_rows = m <= schedule.mt
+    if problem.is_skinny_variant or users == 1 or not has_one_tile_of_rows:  # skinny: for a range of dynamic row counts
         return schedule
     # The largest batch whose packed columns fit the cache. `depth` is the number of products for each sum.
-    nr = schedule.nr
-    all_blocks = ceil_quotient(n, nr)
-    kc = round_up(k, problem.group)
+    nr, kc = schedule.nr, round_up(k, problem.group)
     depth = kc * problem.reductions
     columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # for packed columns; the rest is left to A and the sums
-    block_bytes = problem.sum_bytes * nr * depth
-    blocks = min(all_blocks, columns_bytes // block_bytes)
+    all_blocks = ceil_quotient(n, nr)
+    blocks = min(all_blocks, columns_bytes // (problem.sum_bytes * nr * depth))
     batch = min(users, ceil_quotient(2 * level.tile_rows, m))  # about twice the usual rows of a tile, in all
     if blocks == 0 or batch == 1:
         return schedule

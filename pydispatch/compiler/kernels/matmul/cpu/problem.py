@@ -236,68 +236,90 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
     return PREFETCH_BYTES if is_bound_by_memory and not has_good_prefetchers else 0
 
 
-def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
-    """Return whether reading a panel of B, the columns of a register block, in place is at least as fast as packing it.
+@dataclass(frozen=True)
+class PanelInPlace:
+    """A panel of B, the columns of a register block, that is read where B is stored.
 
-    Reading in place is at least as fast if one of three conditions holds:
-
-    - The panel stays in a cache between the blocks of rows that read it.
-    - These blocks are few: at most `FEW_PASSES`, or twice as many if the third-level cache delivers rows in time.
-    - Most of the panel stays in the second-level cache, and the third-level cache delivers the rest in time.
-
-    Args:
-        level: Vector registers, caches and instructions of the CPU.
-        rows: Rows of A that use the panel.
-        mr: Rows of a register block.
+    Attributes:
         row_bytes: Bytes of a row of the panel.
         stride_bytes: Bytes between rows of B.
         steps: Rows of the panel.
     """
-    if is_panel_cached(level, row_bytes, stride_bytes, steps):
+
+    row_bytes: int
+    stride_bytes: int
+    steps: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the panel, without the gaps between its rows."""
+        return self.steps * self.row_bytes
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from the first row to the end of the last one, with the gaps."""
+        return self.steps * self.stride_bytes
+
+    def pages(self, level: Level) -> int:
+        """Return how many pages of virtual memory the rows touch: at most one for each row."""
+        return min(self.steps, ceil_quotient(self.span_bytes, level.model.page))
+
+
+def pays_in_place_b(level: Level, rows: int, mr: int, panel: PanelInPlace) -> bool:
+    """Return whether reading a panel of B in place is at least as fast as packing it, for `rows` rows of A.
+
+    The panel is read by blocks of `mr` rows. Reading in place is at least as fast if one of three conditions holds:
+
+    - The panel stays in a cache between the blocks of rows that read it.
+    - These blocks are few: at most `FEW_PASSES`, or twice as many if the third-level cache delivers rows in time.
+    - Most of the panel stays in the second-level cache, and the third-level cache delivers the rest in time.
+    """
+    if is_panel_cached(level, panel):
         return True
-    model, panel_bytes = level.model, steps * row_bytes
-    # B is in the third-level cache if it takes at most a third: A, C, and operands of other workers need the rest.
-    is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
-    # While a block multiplies a row of the panel, the third-level cache could deliver at least two rows.
-    is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
+    is_in_time = _is_delivered_in_time(level, mr, panel)
     few_passes = 2 * FEW_PASSES if is_in_time else FEW_PASSES
     if ceil_quotient(rows, mr) <= few_passes:  # each block of mr rows is a pass over the panel
         return True
     # A panel of up to twice the second-level cache that its rows can occupy (`reachable`) is evicted only in part.
-    stays_mostly = panel_bytes <= 2 * model.l2.reachable(row_bytes, stride_bytes)
-    return is_in_time and stays_mostly and _is_prefetched(level, stride_bytes, steps)
+    stays_mostly = panel.bytes <= 2 * level.model.l2.reachable(panel.row_bytes, panel.stride_bytes)
+    return is_in_time and stays_mostly and _is_prefetched(level, panel)
 
 
-def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int) -> bool:
+def _is_delivered_in_time(level: Level, mr: int, panel: PanelInPlace) -> bool:
+    """Return whether the third-level cache has B, and delivers rows of a panel faster than blocks of mr rows use them.
+
+    B is in this cache if it takes at most a third: A, C, and operands of other workers need the rest. The cache must be
+    able to deliver at least two rows of the panel while a block multiplies one.
+    """
+    model = level.model
+    is_in_l3 = model.l3 is not None and 3 * panel.span_bytes <= model.l3.bytes
+    return is_in_l3 and 2 * panel.row_bytes <= model.bandwidth * level.cycles(mr, panel.row_bytes)
+
+
+def is_panel_cached(level: Level, panel: PanelInPlace) -> bool:
     """Return whether a panel of B that is read in place stays in L1 or L2 between blocks of rows of A.
 
-    The panel, the columns of a register block, has `steps` rows of `row_bytes` bytes that are `stride_bytes` apart. A
-    cache has `reachable` bytes for rows at this stride, because their addresses share cache sets. The panel may take
-    half of these bytes; the rest is left to A and C.
+    A cache has `reachable` bytes for rows at the stride of B, because their addresses share cache sets. The panel may
+    take half of these bytes; the rest is left to A and C.
     """
-    model, panel_bytes = level.model, steps * row_bytes
-    is_in_l1 = panel_bytes <= model.l1.reachable(row_bytes, stride_bytes) // 2
-    has_tlb_entries = _pages(level, stride_bytes, steps) <= model.tlb1 // 2  # for its pages of virtual memory
+    model = level.model
+    is_in_l1 = panel.bytes <= model.l1.reachable(panel.row_bytes, panel.stride_bytes) // 2
+    has_tlb_entries = panel.pages(level) <= model.tlb1 // 2  # for its pages of virtual memory
     if is_in_l1 and has_tlb_entries:
         return True
-    is_in_l2 = panel_bytes <= model.l2.reachable(row_bytes, stride_bytes) // 2
-    return is_in_l2 and _is_prefetched(level, stride_bytes, steps)
+    is_in_l2 = panel.bytes <= model.l2.reachable(panel.row_bytes, panel.stride_bytes) // 2
+    return is_in_l2 and _is_prefetched(level, panel)
 
 
-def _pages(level: Level, stride_bytes: int, steps: int) -> int:
-    """Return how many memory pages `steps` rows at this stride touch: at most one for each row."""
-    return min(steps, ceil_quotient(steps * stride_bytes, level.model.page))
-
-
-def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
-    """Return whether the hardware prefetcher follows the `steps` rows of a panel of B in the second-level cache.
+def _is_prefetched(level: Level, panel: PanelInPlace) -> bool:
+    """Return whether the hardware prefetcher follows the rows of a panel of B in the second-level cache.
 
     The prefetcher follows the rows if their stride is short enough, and their pages take at most half of the
     second-level TLB.
     """
     model = level.model
-    is_near = stride_bytes <= min(model.prefetch_stride, model.page)
-    return is_near and _pages(level, stride_bytes, steps) <= model.tlb2 // 2
+    is_near = panel.stride_bytes <= min(model.prefetch_stride, model.page)
+    return is_near and panel.pages(level) <= model.tlb2 // 2
 
 
 def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:

@@ -81,12 +81,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
-    # The sums of all rows pass through the cache while blocks multiply. If multiplying vectors takes two cycles, as on
-    # Zen 4, whose units process 32 of a vector's 64 bytes at a time, there is time for the sums of twice as many rows.
-    cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
-    most_rows = MAX_STREAMING_ROWS * cycles_of_vector
     is_used_once = problem.reductions == 1 and problem.b_uses == 1
-    if problem.m > most_rows or not is_used_once:
+    if problem.m > _most_streaming_rows(level) or not is_used_once:
         return False
     # The alternative for many rows is to read B in several passes, which is fast if later passes find it in the cache.
     l2_bytes = level.model.l2.bytes_per_core
@@ -95,6 +91,16 @@ def streams_b(level: Level, problem: Problem) -> bool:
     if are_rows_too_far_apart and problem.b_span_bytes > cached_bytes:
         return True
     return _waits_for_memory(level, problem) and problem.b_span_bytes > level.model.l1.bytes_per_core
+
+
+def _most_streaming_rows(level: Level) -> int:
+    """Return the rows of A up to which B is streamed: twice as many if multiplying vectors takes two cycles.
+
+    The sums of all rows pass through the cache while blocks multiply. Zen 4 processes 32 of a vector's 64 bytes at a
+    time, which leaves time for the sums of twice as many rows.
+    """
+    cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
+    return MAX_STREAMING_ROWS * cycles_of_vector
 
 
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
