@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.dialects.builtin import IndexType, IntegerType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -55,6 +56,11 @@ class Casts(Registers[E, V]):
 
     # Lowerings
 
+    def truth_as_integer(self, emitter: E, value: V, width: int) -> V:
+        """Emit 1 for true and 0 for false, in a register of `width` bits."""
+        type_ = IntegerType(width)
+        return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
+
     def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
         """Extend the low `bits` bits of a register with zeros, and return a register of `to_width` bits.
 
@@ -62,8 +68,7 @@ class Casts(Registers[E, V]):
         becomes 0 or 1.
         """
         if from_width == 1:
-            type_ = IntegerType(to_width)
-            return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
+            return self.truth_as_integer(emitter, value, to_width)
         extended = self.zero_extended(emitter, value, bits, from_width)
         return extended if from_width == to_width else self.widened(emitter, extended)  # from 32 to 64 bits
 
@@ -106,101 +111,77 @@ class Casts(Registers[E, V]):
         # Registers hold integers sign-extended: the bits above those of the result become copies of its sign.
         emitter.define(result, self.sign_extended(emitter, value, bits=bits_of(emitter, result.type), width=width))
 
-    def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of an index cast.
+    def index_cast(self, emitter: E, op: Operation, is_signed: bool) -> None:
+        """Lower an index cast.
 
         A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds:
         2^32 + 4 becomes 2^31 - 1, while its low 32 bits are 4. Other casts keep the low bits.
 
         is_signed: whether an integer is extended with its sign when it is widened; otherwise with zeros.
         """
-
-        def lower(emitter: E, op: Operation) -> None:
-            """Emit an extension, with the sign if `is_signed`, a saturation or a truncation.
-
-            The result is a number for an operand that is known while compiling.
-            """
-            (operand,), (result,) = op.operands, op.results
-            # Integers of `from_bits` and `to_bits` bits are in registers of `from_width` and `to_width` bits.
-            from_bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
-            from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
-            # 64 bits to a 32-bit index. An unsigned integer of 2^63 or more is stored as a negative one: it becomes
-            # -2^31, which is out of bounds, too.
-            saturates = isinstance(result.type, IndexType) and from_width > to_width
-            constant = emitter.int_or_value(operand)
-            if known(constant):
-                if saturates:
-                    constant = max(LEAST_INDEX, min(constant, MOST_INDEX))
-                elif not is_signed:  # known numbers are signed, whatever their type: 255 of i8 is -1
-                    constant &= (1 << from_bits) - 1
-                emitter.define(result, signed(constant, to_bits))
-                return
-            value = emitter.get(operand)
+        (operand,), (result,) = op.operands, op.results
+        # Integers of `from_bits` and `to_bits` bits are in registers of `from_width` and `to_width` bits.
+        from_bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
+        from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
+        # 64 bits to a 32-bit index. An unsigned integer of 2^63 or more is stored as a negative one: it becomes -2^31,
+        # which is out of bounds, too.
+        saturates = isinstance(result.type, IndexType) and from_width > to_width
+        constant = emitter.int_or_value(operand)
+        if known(constant):
             if saturates:
-                value = self.saturated_index(emitter, value)
-            elif not is_signed and to_bits > from_bits:
-                value = self.unsigned_resized(emitter, value, from_bits, from_width, to_width)
-            else:
-                value = self.resized(emitter, value, from_width, to_width)
-                value = self.sign_extended(emitter, value, bits=to_bits, width=to_width)
-            emitter.define(result, value)
+                constant = max(LEAST_INDEX, min(constant, MOST_INDEX))
+            elif not is_signed:  # known numbers are signed, whatever their type: 255 of i8 is -1
+                constant &= (1 << from_bits) - 1
+            emitter.define(result, signed(constant, to_bits))
+            return
+        value = emitter.get(operand)
+        if saturates:
+            value = self.saturated_index(emitter, value)
+        elif not is_signed and to_bits > from_bits:
+            value = self.unsigned_resized(emitter, value, from_bits, from_width, to_width)
+        else:
+            value = self.resized(emitter, value, from_width, to_width)
+            value = self.sign_extended(emitter, value, bits=to_bits, width=to_width)
+        emitter.define(result, value)
 
-        return lower
-
-    def from_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a conversion of an integer to a float.
+    def from_int(self, emitter: E, op: Operation, is_signed: bool) -> None:
+        """Lower the conversion of an integer to a float.
 
         is_signed: whether the integer is signed; as a signed integer, a true i1 is -1, and otherwise 1.
         """
+        (operand,), (result,) = op.operands, op.results
+        if not is_f32_or_f64(result.type):
+            self.expand(emitter, op)
+            return
+        bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width`: of the register
+        (value,) = self.operands(emitter, [operand])
+        is_truth = width == 1
+        if is_truth and is_signed:
+            value = self.resized(emitter, value, from_width=1, to_width=32)
+        elif is_truth:
+            value = self.truth_as_integer(emitter, value, width=32)
+        elif not is_signed:  # registers hold integers that are narrower than them sign-extended
+            value = self.zero_extended(emitter, value, bits, width)
+        emitter.define(result, self.int_to_float(emitter, value, max(width, 32), is_signed, result.type))
 
-        def lower(emitter: E, op: Operation) -> None:
-            """Emit a conversion to f32 or f64 of an integer that is signed if `is_signed`.
-
-            A conversion to another float is expanded into other operations.
-            """
-            (operand,), (result,) = op.operands, op.results
-            if not is_f32_or_f64(result.type):
-                self.expand(emitter, op)
-                return
-            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width`: of the register
-            value = self.operands(emitter, [operand])[0]
-            # Registers of 32 and 64 bits hold narrower integers sign-extended: an unsigned one is extended with zeros.
-            if width == 1 and is_signed:  # true is -1
-                value = self.resized(emitter, value, from_width=1, to_width=32)
-            elif width == 1:
-                value = self.unsigned_resized(emitter, value, bits=1, from_width=1, to_width=32)
-            elif not is_signed:
-                value = self.zero_extended(emitter, value, bits, width)
-            emitter.define(result, self.int_to_float(emitter, value, max(width, 32), is_signed, result.type))
-
-        return lower
-
-    def to_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a conversion of a float to an integer, which saturates; NaN becomes 0.
+    def to_int(self, emitter: E, op: Operation, is_signed: bool) -> None:
+        """Lower the conversion of a float to an integer, which saturates; NaN becomes 0.
 
         is_signed: whether the integer is signed: 300.0 becomes the i8 127, or 255 if it is unsigned.
         """
-
-        def lower(emitter: E, op: Operation) -> None:
-            """Emit a conversion from f32 or f64 to an integer that is signed if `is_signed`.
-
-            A conversion from another float is expanded into other operations.
-            """
-            (operand,), (result,) = op.operands, op.results
-            if not is_f32_or_f64(operand.type):
-                self.expand(emitter, op)
-                return
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # `width`: of the register
-            (value,) = self.operands(emitter, [operand])
-            # No conversion has a 1-bit result: that to i1 converts to 32 bits, and narrows the result.
-            value = self.float_to_int(emitter, value, operand.type, bits, max(width, 32), is_signed)
-            if width == 1:
-                value = self.resized(emitter, value, from_width=32, to_width=1)
-            else:
-                value = self.sign_extended(emitter, value, bits=bits, width=width)
-            emitter.define(result, value)
-
-        return lower
+        (operand,), (result,) = op.operands, op.results
+        if not is_f32_or_f64(operand.type):
+            self.expand(emitter, op)
+            return
+        bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # `width`: of the register
+        (value,) = self.operands(emitter, [operand])
+        # No conversion has a 1-bit result: that to i1 converts to 32 bits, and narrows the result.
+        value = self.float_to_int(emitter, value, operand.type, bits, max(width, 32), is_signed)
+        if width == 1:
+            value = self.resized(emitter, value, from_width=32, to_width=1)
+        else:
+            value = self.sign_extended(emitter, value, bits=bits, width=width)
+        emitter.define(result, value)
 
     def between_floats(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extf` and `arith.truncf` to an instruction where the language has one, else expand them."""
@@ -219,12 +200,12 @@ class Casts(Registers[E, V]):
             "arith.extsi": self.extended_with_sign,
             "arith.extui": self.extended_with_zeros,
             "arith.trunci": self.truncated,
-            "arith.index_cast": self.index_cast(is_signed=True),
-            "arith.index_castui": self.index_cast(is_signed=False),
-            "arith.fptosi": self.to_int(is_signed=True),
-            "arith.fptoui": self.to_int(is_signed=False),
-            "arith.sitofp": self.from_int(is_signed=True),
-            "arith.uitofp": self.from_int(is_signed=False),
+            "arith.index_cast": partial(self.index_cast, is_signed=True),
+            "arith.index_castui": partial(self.index_cast, is_signed=False),
+            "arith.fptosi": partial(self.to_int, is_signed=True),
+            "arith.fptoui": partial(self.to_int, is_signed=False),
+            "arith.sitofp": partial(self.from_int, is_signed=True),
+            "arith.uitofp": partial(self.from_int, is_signed=False),
             "arith.extf": self.between_floats,
             "arith.truncf": self.between_floats,
             "arith.scaling_extf": self.expand,

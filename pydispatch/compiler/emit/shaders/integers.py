@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType
@@ -130,80 +131,64 @@ class Integers(Registers[E, V]):
         Indices are computed by the index arithmetic of the emitter, as addresses are: constants are folded, and a value
         that the current block has already computed, such as an equal sum, is reused. Other integers use `binary`.
         """
-        index_arithmetic, lower_integers = INDEX_ARITHMETIC[kind], self.binary(kind)
+        index_arithmetic = INDEX_ARITHMETIC[kind]
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the operation: on indices by `index_arithmetic`, on other integers by `lower_integers`."""
+            """Emit the operation: on indices by `index_arithmetic`, on other integers by `binary`."""
             (first, second), (result,) = operands_of(op), op.results
             if type(result.type) is IndexType:
                 values = emitter.values
                 values[result] = index_arithmetic(emitter, values[first], values[second])
             else:
-                lower_integers(emitter, op)
+                self.binary(emitter, op, kind)
 
         return lower
 
-    def binary(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a sum, difference, product or bitwise operation.
+    def binary(self, emitter: E, op: Operation, kind: str) -> None:
+        """Lower a sum, difference, product or bitwise operation.
 
-        kind: "add", "sub", "mul", "and", "or" or "xor", a key of FOLDS, which has the function that computes the result
-        of two known numbers.
+        The result is a number for two known numbers, an operand for x + 0 and x * 1, else that of an instruction.
+
+        kind: "add", "sub", "mul", "and", "or" or "xor", a key of FOLDS.
         """
-        fold = FOLDS[kind]
+        (first, second), (result,) = operands_of(op), op.results
+        type_ = result.type
+        a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
+        bits, width = bits_of(emitter, type_), emitter.width(type_)  # of the type, and of its registers
+        if known(a) and known(b):
+            emitter.define(result, signed(FOLDS[kind](a, b), bits))
+            return
+        if width == 1:  # truth values; expand_integers() has replaced sums by `xori`, and products by `andi`
+            emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
+            return
+        unchanged = _operand_beside_neutral(kind, a, b) if kind in ("add", "sub", "mul") else None
+        if unchanged is not None:
+            emitter.define(result, unchanged)
+            return
+        emitter.define(result, self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second)))
 
-        def lower(emitter: E, op: Operation) -> None:
-            """Define the result of the operation `kind` ("add", "and", ...).
+    def division(self, emitter: E, op: Operation, division: Division) -> None:
+        """Lower a division to its quotient or remainder.
 
-            It is a number for two known numbers (`fold` computes it), an operand for x + 0 and x * 1, else the result
-            of an instruction.
-            """
-            (first, second), (result,) = operands_of(op), op.results
-            type_ = result.type
-            a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
-            bits, width = bits_of(emitter, type_), emitter.width(type_)  # of the type, and of its registers
-            if known(a) and known(b):
-                emitter.define(result, signed(fold(a, b), bits))
-                return
-            if width == 1:  # truth values; expand_integers() has replaced sums by `xori`, and products by `andi`
-                emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
-                return
-            unchanged = _operand_beside_neutral(kind, a, b) if kind in ("add", "sub", "mul") else None
-            if unchanged is not None:
-                emitter.define(result, unchanged)
-                return
-            emitter.define(result, self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second)))
-
-        return lower
-
-    def division(self, division: Division) -> Callable[[E, Operation], None]:
-        """Return the lowering of a division to its quotient or remainder.
-
-        An unsigned division by a constant power of two becomes a shift or mask. Others are emitted by `divided`, for a
-        divisor that is not 0, nor -1 in a signed division: an earlier pass has replaced such divisions.
+        Known numbers that are not negative are folded. An unsigned division by a constant power of two becomes a shift
+        or mask. Others are emitted by `divided`, for a divisor that is not 0, nor -1 in a signed division: an earlier
+        pass has replaced such divisions.
         """
-
-        def lower(emitter: E, op: Operation) -> None:
-            """Define the result of `division`, which states the sign and whether it is the quotient or the remainder.
-
-            The result is a number if both operands are known and not negative.
-            """
-            (first, second), (result,) = operands_of(op), op.results
-            width = width_of(emitter, result.type)
-            a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
-            has_known_divisor = known(b) and b > 0
-            # Negative numbers are not folded. Python rounds down instead of toward zero, and in an unsigned division a
-            # negative int stands for a large number, since known integers are stored as signed ones.
-            if has_known_divisor and known(a) and a >= 0:
-                emitter.define(result, a // b if division.is_quotient else a % b)
-                return
-            lhs, rhs = self.operands(emitter, (first, second))
-            is_power_of_two = has_known_divisor and b & (b - 1) == 0
-            if is_power_of_two and not division.is_signed:
-                emitter.define(result, self._divided_by_power(emitter, division, width, lhs, b))
-            else:
-                emitter.define(result, self.divided(emitter, division, width, lhs, rhs))
-
-        return lower
+        (first, second), (result,) = operands_of(op), op.results
+        width = width_of(emitter, result.type)
+        a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
+        has_known_divisor = known(b) and b > 0
+        # Negative numbers are not folded. Python rounds down instead of toward zero, and in an unsigned division a
+        # negative int stands for a large number, since known integers are stored as signed ones.
+        if has_known_divisor and known(a) and a >= 0:
+            emitter.define(result, a // b if division.is_quotient else a % b)
+            return
+        lhs, rhs = self.operands(emitter, (first, second))
+        is_power_of_two = has_known_divisor and b & (b - 1) == 0
+        if is_power_of_two and not division.is_signed:
+            emitter.define(result, self._divided_by_power(emitter, division, width, lhs, b))
+        else:
+            emitter.define(result, self.divided(emitter, division, width, lhs, rhs))
 
     def _divided_by_power(self, emitter: E, division: Division, width: int, lhs: V, power: int) -> V:
         """Emit an unsigned division of a register of `width` bits by a power of two.
@@ -215,62 +200,41 @@ class Integers(Registers[E, V]):
         mask = emitter.constant(power - 1, IntegerType(width))
         return self.arithmetic(emitter, "and", width, lhs, mask)
 
-    def shift(self, shift: Shift) -> Callable[[E, Operation], None]:
-        """Return the lowering of a shift, whose count is below the width (`expand_integers` ensures that)."""
+    def shift(self, emitter: E, op: Operation, shift: Shift) -> None:
+        """Lower a shift, whose count is below the width (`expand_integers` ensures that)."""
+        (first, second), (result,) = operands_of(op), op.results
+        width = width_of(emitter, result.type)
+        value, count_register = self.operands(emitter, (first, second))
+        count = emitter.int_or_value(second)
+        emitter.define(result, self.shifted(emitter, shift, width, value, count if known(count) else count_register))
 
-        def lower(emitter: E, op: Operation) -> None:
-            """Emit a shift in the direction `shift`; a count known while compiling is passed as an int."""
-            (first, second), (result,) = operands_of(op), op.results
-            width = width_of(emitter, result.type)
-            value, count_register = self.operands(emitter, (first, second))
-            count = emitter.int_or_value(second)
-            emitter.define(
-                result, self.shifted(emitter, shift, width, value, count if known(count) else count_register)
-            )
+    def extreme_of(self, emitter: E, op: Operation, extreme: Extreme) -> None:
+        """Lower the minimum or maximum of integers that `extreme` describes."""
+        (first, second), (result,) = operands_of(op), op.results
+        width = width_of(emitter, result.type)
+        a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
+        # Known integers are stored as signed ones (the i8 255 is -1), so that an unsigned order is not folded.
+        if known(a) and known(b) and extreme.is_signed:
+            emitter.define(result, max(a, b) if extreme.is_larger else min(a, b))
+            return
+        lhs, rhs = self.operands(emitter, (first, second))
+        emitter.define(result, self.extreme(emitter, extreme, width, lhs, rhs))
 
-        return lower
+    def wide_product(self, emitter: E, op: Operation, is_signed: bool) -> None:
+        """Lower a product with two results, its low and its high half, each as wide as a factor.
 
-    def extreme_of(self, extreme: Extreme) -> Callable[[E, Operation], None]:
-        """Return the lowering of the minimum or maximum of integers that `extreme` describes."""
-        fold = max if extreme.is_larger else min
-
-        def lower(emitter: E, op: Operation) -> None:
-            """Define the result as the minimum or maximum that `extreme` describes.
-
-            It is a number for two known numbers if the order is signed.
-            """
-            (first, second), (result,) = operands_of(op), op.results
-            width = width_of(emitter, result.type)
-            a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
-            # Known integers are stored as signed ones (the i8 255 is -1), so that an unsigned order is not folded.
-            if known(a) and known(b) and extreme.is_signed:
-                emitter.define(result, fold(a, b))  # Python's min or max
-                return
-            lhs, rhs = self.operands(emitter, (first, second))
-            emitter.define(result, self.extreme(emitter, extreme, width, lhs, rhs))
-
-        return lower
-
-    def wide_product(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a product with two results, its low and its high half, each as wide as a factor."""
-
-        def lower(emitter: E, op: Operation) -> None:
-            """Emit the two words of a product of 32-bit integers, signed if `is_signed`.
-
-            A product of another width is expanded: computed from products of the halves of its factors.
-            """
-            type_ = op.results[0].type
-            bits = bits_of(emitter, type_)
-            if bits != 32:
-                if bits % 2:  # has no halves
-                    raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
-                self.expand(emitter, op)
-                return
+        A product of another width than 32 bits is expanded: computed from products of the halves of its factors.
+        """
+        type_ = op.results[0].type
+        bits = bits_of(emitter, type_)
+        if bits == 32:
             low, high = self.product(emitter, is_signed, *self.operands(emitter, operands_of(op)))
             emitter.define(op.results[0], low)
             emitter.define(op.results[1], high)
-
-        return lower
+        elif bits % 2:  # has no halves
+            raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+        else:
+            self.expand(emitter, op)
 
     def sum_with_carry(self, emitter: E, op: Operation) -> None:
         """Lower `arith.addui_extended` of 32 or 64 bits; passes of kernel IR have expanded other widths."""
@@ -316,22 +280,22 @@ class Integers(Registers[E, V]):
             "arith.addi": self.of_indices("add"),
             "arith.subi": self.of_indices("sub"),
             "arith.muli": self.of_indices("mul"),
-            "arith.andi": self.binary("and"),
-            "arith.ori": self.binary("or"),
-            "arith.xori": self.binary("xor"),
-            "arith.divsi": self.division(Division(is_signed=True, is_quotient=True)),
-            "arith.divui": self.division(Division(is_signed=False, is_quotient=True)),
-            "arith.remsi": self.division(Division(is_signed=True, is_quotient=False)),
-            "arith.remui": self.division(Division(is_signed=False, is_quotient=False)),
-            "arith.shli": self.shift(LEFT),
-            "arith.shrsi": self.shift(ARITHMETIC_RIGHT),
-            "arith.shrui": self.shift(LOGICAL_RIGHT),
-            "arith.minsi": self.extreme_of(Extreme(is_signed=True, is_larger=False)),
-            "arith.maxsi": self.extreme_of(Extreme(is_signed=True, is_larger=True)),
-            "arith.minui": self.extreme_of(Extreme(is_signed=False, is_larger=False)),
-            "arith.maxui": self.extreme_of(Extreme(is_signed=False, is_larger=True)),
-            "arith.mulsi_extended": self.wide_product(is_signed=True),
-            "arith.mului_extended": self.wide_product(is_signed=False),
+            "arith.andi": partial(self.binary, kind="and"),
+            "arith.ori": partial(self.binary, kind="or"),
+            "arith.xori": partial(self.binary, kind="xor"),
+            "arith.divsi": partial(self.division, division=Division(is_signed=True, is_quotient=True)),
+            "arith.divui": partial(self.division, division=Division(is_signed=False, is_quotient=True)),
+            "arith.remsi": partial(self.division, division=Division(is_signed=True, is_quotient=False)),
+            "arith.remui": partial(self.division, division=Division(is_signed=False, is_quotient=False)),
+            "arith.shli": partial(self.shift, shift=LEFT),
+            "arith.shrsi": partial(self.shift, shift=ARITHMETIC_RIGHT),
+            "arith.shrui": partial(self.shift, shift=LOGICAL_RIGHT),
+            "arith.minsi": partial(self.extreme_of, extreme=Extreme(is_signed=True, is_larger=False)),
+            "arith.maxsi": partial(self.extreme_of, extreme=Extreme(is_signed=True, is_larger=True)),
+            "arith.minui": partial(self.extreme_of, extreme=Extreme(is_signed=False, is_larger=False)),
+            "arith.maxui": partial(self.extreme_of, extreme=Extreme(is_signed=False, is_larger=True)),
+            "arith.mulsi_extended": partial(self.wide_product, is_signed=True),
+            "arith.mului_extended": partial(self.wide_product, is_signed=False),
             "arith.addui_extended": self.sum_with_carry,
             "arith.cmpi": self.comparison,
             "arith.select": self.choice,
