@@ -59,16 +59,9 @@ class Atomics(Memory[E, V]):
         It is an instruction if the element is a whole word and the language has one; else a compare-exchange loop on
         the word around the element. Element 5 of a binding of i8 is the 8 bits above the low 8 (`shift`) of word 1.
         """
-        # Refuse updates that the language cannot express.
         kind, memref = kind_of(op), emitter.memref(op.operands[1])
+        self._check_update(emitter, kind, memref)
         element = memref.element
-        if problem := why_not(kind, element, self.most_atomic_bits):
-            message = f"atomic '{kind}' on {element} cannot be compiled into a kernel for this target"
-            raise emitter.error(message, problem)
-        check_writable(emitter, memref)
-        if memref.root.kind == "function":
-            raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
-        # Find the word that holds the element.
         index = element_index(emitter, memref, [emitter.int_or_value(operand) for operand in indices_of(op)])
         shift: Index = 0  # bits of the word before the element
         # Width of the element in memory: bindings have narrow elements, workgroup memory has whole registers.
@@ -77,16 +70,24 @@ class Atomics(Memory[E, V]):
             index, shift = self.unit_and_shift(emitter, index, bits)
         word_bits = max(bits, 32)
         address = self.atomic_address(emitter, memref, index, word_bits)
-        # Update it by one instruction if possible: atomic_update() returns None if the language has none of this kind.
         old_word = None  # the whole word before the update
         if bits >= 32 and _is_update_of_word(kind, element, bits):
             operand = self.to_bits(emitter, emitter.get(op.operands[0]), element)
-            old_word = self.atomic_update(emitter, kind, memref, address, bits, operand)
+            old_word = self.atomic_update(emitter, kind, memref, address, bits, operand)  # None: no such instruction
         if old_word is None:
             old_word = self.compare_exchange(
                 emitter, memref, address, word_bits, lambda word: self._updated(emitter, op, word, bits, shift)
             )
         emitter.define(op.results[0], self.from_word(emitter, old_word, element, bits, shift))
+
+    def _check_update(self, emitter: E, kind: str, memref: MemRef) -> None:
+        """Raise CompileError for an atomic update that the language cannot express."""
+        if problem := why_not(kind, memref.element, self.most_atomic_bits):
+            message = f"atomic '{kind}' on {memref.element} cannot be compiled into a kernel for this target"
+            raise emitter.error(message, problem)
+        check_writable(emitter, memref)
+        if memref.root.kind == "function":
+            raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
 
     def _updated(self, emitter: E, op: Operation, word: V, bits: int, shift: Index) -> V:
         """Emit the word after an atomic update of the element in it; the bits of other elements are unchanged.

@@ -8,7 +8,8 @@ invocations may write to one. If the language has f16, a binding whose elements 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import Float16Type, Float32Type, MemRefType
 from xdsl.ir import Attribute
@@ -56,7 +57,7 @@ class _Uses:
         is_unsigned: Whether an atomic update compares without sign.
     """
 
-    elements: set[Attribute]
+    elements: set[Attribute] = field(default_factory=set)
     writes_parts: bool = False
     has_updates: bool = False
     is_unsigned: bool = False
@@ -76,30 +77,37 @@ def buffer_declarations(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
         Key of a buffer, as `base_of` returns it, -> its declaration. Bindings have the key ("binding", ordinal).
         Allocations with atomic operations have their operation as the key; other allocations are left out.
     """
-    # Loads, stores, copies and atomic updates: for each buffer its element types, whether a store writes a part of a
-    # word, and whether it has atomic updates.
-    uses: dict[object, _Uses] = {}
+    uses: defaultdict[object, _Uses] = defaultdict(_Uses)
+    _add_accesses(ops, uses)
+    _add_calls(ops, uses)
+    # All bindings, whose keys are tuples. An allocation without atomic updates is declared by its element type alone.
+    return {key: _declaration_of(use, has_f16) for key, use in uses.items() if use.has_updates or type(key) is tuple}
+
+
+def _add_accesses(ops: Ops, uses: defaultdict[object, _Uses]) -> None:
+    """Add the loads, stores, copies and atomic updates of a function to the uses of the buffers that they access."""
     for name, operand_index in _ACCESSES:
         is_store = operand_index == 1  # operand 1 of these operations is written, operand 0 is read
         for op in ops.get(name, ()):
             memref = op.operands[operand_index]
             element = checked_memref(memref.type).element_type
             for key in base_of(memref):  # several if the function chooses between memrefs
-                use = uses.setdefault(key, _Uses(set()))
+                use = uses[key]
                 use.elements.add(element)
                 if is_store and element_bits(element) < 32:
                     use.writes_parts = True
                 if name in UPDATES and element_bits(element) <= 32:  # WGSL has no atomics of 64 bits
                     use.has_updates = True
                     use.is_unsigned |= kind_of(op) in UNSIGNED
-    # Calls, which pass buffers.
+
+
+def _add_calls(ops: Ops, uses: defaultdict[object, _Uses]) -> None:
+    """Add the element types of the buffers that a function passes to others."""
     for name in _CALLS:
         for operand in (operand for op in ops.get(name, ()) for operand in op.operands):
             if isinstance(operand.type, MemRefType):
                 for key in base_of(operand):
-                    uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
-    # All bindings, whose keys are tuples. An allocation without atomic updates is declared by its element type alone.
-    return {key: _declaration_of(use, has_f16) for key, use in uses.items() if use.has_updates or type(key) is tuple}
+                    uses[key].elements.add(checked_memref(operand.type).element_type)
 
 
 def element_bits(element: Attribute) -> int:

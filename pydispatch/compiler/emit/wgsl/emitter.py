@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.emit.shaders import control_flow, grid, views
-from pydispatch.compiler.emit.shaders.function import Definitions
+from pydispatch.compiler.emit.shaders.definitions import Definitions
 from pydispatch.compiler.emit.shaders.registers import WIDTHS
 from pydispatch.compiler.emit.wgsl import buffers
 from pydispatch.compiler.emit.wgsl.function import HIDDEN_ZERO, FunctionEmitter, Lowering
@@ -92,29 +92,18 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
         export: The export.
         kernel: Its function, lowered to the code of one invocation.
     """
-    # Attributes that lowerings read.
     emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
     # Bindings in which invocations of a workgroup read what others wrote before a barrier.
     emitter.synchronizes_buffers = bool(integers(kernel.function, COHERENT_BINDINGS))
-    # How to declare bindings, whose keys are ("binding", ordinal), and the allocations that atomic operations access,
-    # whose keys are their operations.
-    declarations = buffers.buffer_declarations(kernel.ops, emitter.has_f16)
-    emitter.atomic = {
-        key: buffer for key, buffer in declarations.items() if buffer.is_atomic and not isinstance(key, tuple)
-    }
-    emitter.buffers = {
-        key[1]: buffer for key, buffer in declarations.items() if isinstance(key, tuple) and key[0] == "binding"
-    }
-    # The statements. has_word_counts: shifts take only the low 32 bits of their count.
+    _set_element_types(emitter, kernel)
+    # has_word_counts: shifts take only the low 32 bits of their count
     expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True, registers=WIDTHS))
-    emitter.region(kernel.function.body, leave=lambda op: None)  # a return at the end needs no statement
+    emitter.region(kernel.function.body)  # a return at the end needs no statement
     # A variable that is combined with sums, so that compilers cannot regroup them. It would be 1 in an empty grid, in
     # which no code runs. So it is always 0, which compilers do not know.
     if HIDDEN_ZERO in emitter.module.declarations:
         emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
-    # The function. Names that begin with pyd_ belong to library functions and definitions.
-    is_permitted = is_free(export.name) and not export.name.startswith("pyd_")
-    name = export.name if is_permitted else f"entry{export.ordinal}"
+    name = _entry_name(export)
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"
     head = f"{comment}@compute @workgroup_size({size})\nfn {name}({', '.join(emitter.parameters.values())}) {{"
@@ -126,3 +115,21 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
         bindings=tuple(sorted(emitter.used_bindings)),
         reads_constants=emitter.reads_constants,
     )
+
+
+def _set_element_types(emitter: FunctionEmitter, kernel: Kernel) -> None:
+    """Set how the emitter declares bindings, and the allocations that atomic operations access."""
+    # Keys of bindings are ("binding", ordinal), those of allocations their operations.
+    declarations = buffers.buffer_declarations(kernel.ops, emitter.has_f16)
+    emitter.atomic = {
+        key: buffer for key, buffer in declarations.items() if buffer.is_atomic and not isinstance(key, tuple)
+    }
+    emitter.buffers = {
+        key[1]: buffer for key, buffer in declarations.items() if isinstance(key, tuple) and key[0] == "binding"
+    }
+
+
+def _entry_name(export: Export) -> str:
+    """Return the name of the function of an export: its own if WGSL allows it, and it is none of the library's."""
+    is_permitted = is_free(export.name) and not export.name.startswith("pyd_")  # of library functions and definitions
+    return export.name if is_permitted else f"entry{export.ordinal}"

@@ -91,24 +91,28 @@ def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | No
     """
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
-    cached = emitter.plain_accesses.get(key)  # (access or None, element)
+    cached = emitter.plain_accesses.get(key)
     if cached is None:
-        unit, module = unit_of(element), emitter.m
-        access = None
-        is_stored_as_register = unit.bits == emitter.width(element) and not packed(element)
-        if is_stored_as_register and unit.bits >= 32:
-            type_ = unit.type(module)
-            access = _PlainAccess(
-                type_,
-                pointer_type=module.pointer("StorageBuffer", type_),
-                variable=buffer_variable(emitter, root, unit),
-                zero=module.integer(0),
-            )
-        # The cache has pairs. The element in a pair keeps Python from giving its id(), which is in the key, to another
-        # object. An access that is None is cached, too.
-        cached = emitter.plain_accesses[key] = access, element
-    known_access: _PlainAccess | None = cached[0]
-    return known_access
+        # A pair, since an access that is None is cached, too. The element in it keeps Python from giving its id(),
+        # which is in the key, to another object.
+        cached = emitter.plain_accesses[key] = _plain_ids(emitter, root, element), element
+    access: _PlainAccess | None = cached[0]
+    return access
+
+
+def _plain_ids(emitter: FunctionEmitter, root: Root, element: Attribute) -> _PlainAccess | None:
+    """Declare a binding as an array of elements that are stored as in registers; return None for other elements."""
+    unit, module = unit_of(element), emitter.m
+    is_stored_as_register = unit.bits == emitter.width(element) and not packed(element)
+    if not is_stored_as_register or unit.bits < 32:
+        return None
+    type_ = unit.type(module)
+    return _PlainAccess(
+        type_,
+        pointer_type=module.pointer("StorageBuffer", type_),
+        variable=buffer_variable(emitter, root, unit),
+        zero=module.integer(0),
+    )
 
 
 def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:

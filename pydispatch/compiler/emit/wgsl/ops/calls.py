@@ -32,7 +32,6 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         // import scale as import0_scale(u32, i32) -> f32: binding0_f write
         let v2 = import0_scale(0u, v1);
     """
-    # The arguments, and the buffers that they refer to.
     callee = callee_of(emitter, op)
     name = bare_symbol(callee)
     outputs = callee.function_type.outputs.data
@@ -44,7 +43,6 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         if isinstance(value, MemRef):
             buffers.append(_buffer(emitter, name, value))
         passed.append(_passed(emitter, operand))
-    # The declaration and the call.
     result = _type(emitter, outputs[0]) if outputs else ""
     function_name = _import_name(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
     emitter.iterations.mark_unknown()  # the function may have loops
@@ -52,13 +50,16 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     if not outputs:
         emitter.do(f"{call};")
         return
-    # The result as a register: an index of 32 bits is widened, a narrow integer is extended by its own sign.
-    returned = emitter.let(call)
-    if isinstance(outputs[0], IndexType):
+    emitter.define(op.results[0], _register_of_result(emitter, emitter.let(call), outputs[0]))
+
+
+def _register_of_result(emitter: FunctionEmitter, returned: Name, type_: Attribute) -> Name:
+    """Return the register of a scalar that an external function has returned."""
+    if isinstance(type_, IndexType):
         returned = REGISTERS.resized(emitter, returned, from_width=32, to_width=emitter.index_width)
-    elif result == "i32":  # a function may return anything in the bits above those of a narrower type
-        returned = REGISTERS.sign_extended(emitter, returned, bits=bit_width(outputs[0]), width=32)
-    emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
+    elif _type(emitter, type_) == "i32":  # a function may return anything in the bits above those of a narrower type
+        returned = REGISTERS.sign_extended(emitter, returned, bits=bit_width(type_), width=32)
+    return emitter.from_bits(returned, type_)
 
 
 def _type(emitter: FunctionEmitter, type_: Attribute) -> str:
