@@ -10,12 +10,12 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.loops import CountedLoop, LoopEmitter
 from pydispatch.compiler.emit.shaders.values import Index, Root, known
 from pydispatch.compiler.kernel_ir.kernel import MOST_ITERATIONS
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name, operands_of
 
-Emitter = ShaderFunction[Any]
+Emitter = LoopEmitter[Any]
 """Emitter of a function in any shader language."""
 
 
@@ -52,12 +52,9 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     types = emitter.part_types(results)
 
     def emit_case(index: int) -> list[Any]:
-        """Emit the comparison of `selector` with `cases[index]`; its else part has the later cases and the default.
+        """Emit the comparison with case `index`, whose else part has the later cases; return the parts of the results.
 
-        Region 0 of the operation `op` is the default, region i + 1 that of case i. All regions must yield memrefs of
-        the same storage: the first region that is emitted fills the list `roots`, and others are compared with it.
-
-        Return the parts of the results, of the types `types`: the runtime values that represent scalars and memrefs.
+        Region 0 of `op` is the default, region i + 1 that of case i.
         """
         if index == len(cases):
             return emitter.yielded(op.regions[0], roots)
@@ -82,35 +79,35 @@ def _for(emitter: Emitter, op: Operation) -> None:
     dynamic offset, sizes and strides.
     """
     lower, upper, step, *inits = operands_of(op)
-    block, width = op.regions[0].block, emitter.width(lower.type)
-    # Storage of the carried memrefs (`roots`), None for scalars: it must be the same in all iterations.
-    arguments, roots = list(block.args[1:]), emitter.roots(inits)
-
-    def bound(operand: SSAValue) -> Index:
-        """Return a bound of the loop `op`: an int, or a runtime value.
-
-        If the loop has barriers, WGSL demands a value that it knows to be equal in all invocations (`as_uniform`).
-        """
-        value = emitter.int_or_value(operand)
-        return value if known(value) else emitter.as_uniform(op, value, operand)
+    block = op.regions[0].block
+    counter_argument, *arguments = block.args
+    roots = emitter.roots(inits)  # storage of the carried memrefs, the same in all iterations; None for scalars
 
     def body(counter: Any, carried: list[Any]) -> list[Any]:
-        """Emit an iteration of `op` at a counter, and return the parts of the values that it carries on.
-
-        carried: the parts of the loop-carried values, which are `arguments` of the body. Parts are the runtime values
-        that represent a scalar or memref; `roots` has the storage of the memrefs.
-        """
-        emitter.define(block.args[0], counter)
+        """Emit an iteration at a counter, from the parts of its carried values to the parts of the next ones."""
+        emitter.define(counter_argument, counter)
         emitter.define_from_parts(arguments, carried, roots)
         return emitter.yielded(op.regions[0], list(roots))
 
-    bounds = bound(lower), bound(upper), bound(step)  # the end is exclusive
-    carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, initial value)
-    is_unsigned = attribute(op, "unsignedCmp") is not None
+    loop = CountedLoop(
+        bounds=(_bound(emitter, op, lower), _bound(emitter, op, upper), _bound(emitter, op, step)),
+        carried=list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True)),
+        body=body,
+        width=emitter.width(lower.type),
+        is_unsigned=attribute(op, "unsignedCmp") is not None,
+    )
     stated_iterations = integer(op, MOST_ITERATIONS, default=-1)  # an attribute that few loops have
-    most_iterations = None if stated_iterations < 0 else stated_iterations
-    result = emitter.loop(bounds, carried, body, width, is_unsigned, most_iterations)
-    emitter.define_from_parts(list(op.results), result, roots)
+    parts = emitter.loop(loop, most_iterations=None if stated_iterations < 0 else stated_iterations)
+    emitter.define_from_parts(list(op.results), parts, roots)
+
+
+def _bound(emitter: Emitter, loop: Operation, operand: SSAValue) -> Index:
+    """Return a bound of a loop: an int, or a runtime value.
+
+    If the loop has barriers, WGSL demands a value that it knows to be equal in all invocations (`as_uniform`).
+    """
+    value = emitter.int_or_value(operand)
+    return value if known(value) else emitter.as_uniform(loop, value, operand)
 
 
 def _refuse_branch(emitter: Emitter, op: Operation) -> None:

@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any, Generic, TypeVar
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from pydispatch.compiler.emit.shaders.definitions import Definitions
 from pydispatch.compiler.emit.shaders.iterations import Iterations
 from pydispatch.compiler.emit.shaders.values import (
     MAX_PRIVATE,
-    Index,
     MemRef,
     Root,
     flatten,
@@ -39,8 +38,6 @@ from pydispatch.ir.core.locations import location_of
 
 V = TypeVar("V")
 """Type of a runtime value of the shader language: a name of WGSL, or an id of SPIR-V."""
-Leave = Callable[[Operation], None]
-"""Lowers the terminator of a region, which ends the emission of the region."""
 Table = Mapping[str, Callable[[Any, Operation], None]]
 """Name of an operation -> function that emits shader code for it."""
 
@@ -285,27 +282,6 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """
         raise NotImplementedError
 
-    def loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[Any, V]],
-        body: Callable[[V, list[V]], list[V]],
-        width: int,
-        is_unsigned: bool = False,
-        most_iterations: int | None = None,
-    ) -> list[V]:
-        """Emit a counted loop, and return the carried values after it.
-
-        Args:
-            bounds: First counter, end (exclusive) and step.
-            carried: (type in the language, value before the loop) of each carried value.
-            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
-            width: Bits of the counter.
-            is_unsigned: Whether the counter is compared without sign.
-            most_iterations: Upper bound of the iteration count, if the bounds do not state one; None if unknown.
-        """
-        raise NotImplementedError
-
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:
         """Mark the code that is emitted in this context with the source line of an operation; used if `marks_lines`."""
@@ -313,8 +289,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     # Regions
 
-    def region(self, region: Region, leave: Leave) -> None:
-        """Emit a region of one block whose arguments are defined; `leave` lowers its terminator."""
+    def region(self, region: Region) -> Operation:
+        """Emit a region of one block whose arguments are defined, up to its terminator, and return the terminator."""
         block = region.first_block
         assert block is not None
         if block is not region.last_block:
@@ -323,19 +299,18 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 location_of(block.last_op or self.op),
                 "write them with scf.if, scf.for and scf.while",
             )
-        table, op = self.table, self.op
+        op = self.op
         following = block.first_op
         try:
             while following is not None:
                 self.op = op = following
                 following = op.next_op
-                lowering = table.get(op.name)
+                lowering = self.table.get(op.name)
                 if lowering is None:
                     name = op_name(op)  # of an unregistered operation, whose name is an attribute
                     if name in LEAVES:  # a terminator
-                        leave(op)
-                        return
-                    lowering = table.get(name)
+                        return op
+                    lowering = self.table.get(name)
                     if lowering is None:
                         raise unsupported(op)
                 if not self.marks_lines:
@@ -348,61 +323,22 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             if error.location is None and location_of(op) is not None:
                 raise CompileError(error.message, location_of(op), error.note) from None
             raise
+        raise AssertionError("a block without terminator")  # the verifier refuses it
 
-    def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
-        """Emit a region, and return the parts of the values that it yields.
+    def yielded(self, region: Region, roots: list[Root | None]) -> list[V]:
+        """Emit a region, and return the parts of the values that it yields: the runtime values that represent them.
 
-        Parts are the runtime values (V) that represent a value: a scalar is one, a memref is its base, and its dynamic
-        offset, sizes and strides, see `parts`. An absent region, such as an omitted `else`, yields nothing.
+        An absent region, such as an omitted `else`, yields nothing.
 
         Args:
             region: A region of one block, whose arguments are defined.
-            roots: The storage of each yielded memref, and None for scalars. Branches of one operation share a list,
-                which is empty at first: the first yield fills it, later yields must be in the same storage. A loop
-                passes the storage of its carried values. None: no memrefs are yielded.
+            roots: The storage that each yielded memref must be in; None for scalars. An empty list gets the storage of
+                the values that this region yields: branches of one operation share a list, which the first one fills.
         """
-        parts: list[V] = []
-
-        def leave(end: Operation) -> None:
-            """Add the parts of the yielded values to `parts`; memrefs must be in the storage that `roots` states."""
-            operands = list(end.operands)
-            if roots is not None:
-                if not roots:  # the first region fills the list
-                    roots.extend(self.roots(operands))
-                self.require_same_roots(roots, operands)
-            parts.extend(self.parts(operands))
-
-        if region.first_block is not None:
-            self.region(region, leave)
-        return parts
-
-
-class Definitions:
-    """The functions and constant tables of a module of kernel IR, by name."""
-
-    def __init__(self, module: ModuleOp) -> None:
-        """Collect the functions and globals of a module by symbol. Raise CompileError for other operations."""
-        self.functions: dict[str, FuncOp] = {}
-        self.memref_globals: dict[str, Operation] = {}  # symbol -> `memref.global`
-        for op in module.body.block.ops:
-            if isinstance(op, FuncOp):
-                self.functions[op.sym_name.data] = op
-            elif op_name(op) == "memref.global":
-                name = attribute(op, "sym_name")
-                assert isinstance(name, StringAttr)
-                self.memref_globals[name.data] = op
-            else:
-                raise unsupported(op)
-
-    def check_export(self, name: str) -> None:
-        """Raise CompileError if an export is not an entry point."""
-        function = self.functions.get(name)
-        if function is None or not function.body.blocks:
-            defined = ", ".join(sorted(n for n, f in self.functions.items() if f.body.blocks)) or "none"
-            raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
-        if function.function_type.inputs.data or function.function_type.outputs.data:
-            raise CompileError(
-                f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
-                location_of(function),
-                "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
-            )
+        if region.first_block is None:
+            return []
+        operands = list(self.region(region).operands)
+        if not roots:
+            roots.extend(self.roots(operands))
+        self.require_same_roots(roots, operands)
+        return self.parts(operands)

@@ -81,30 +81,32 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops:
         kernel: Its function, lowered to the code of one invocation.
         reports_cut_loops: Whether the entry point checks that the device did not cut long loops short.
     """
-    # The body of the function.
     f = FunctionEmitter(kernels, kernel)
-    module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
     # has_word_counts: shifts take only the low 32 bits of their count
     expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
-    f.region(kernel.function.body, leave=lambda op: None)  # the return is emitted below
+    f.region(kernel.function.body)
     if reports_cut_loops and f.iterations.may_exceed_limit:
         watch_loops(f)
     f.code.do("Return")
-    # Decorations of the variables that declare bindings. Through a coherent binding, invocations of a workgroup read
-    # elements that other invocations wrote.
-    coherent_bindings = integers(kernel.function, COHERENT_BINDINGS)
-    for binding, variables in f.binding_variables.items():
-        for variable in variables:
-            if len(variables) > 1:  # a binding that is declared twice, such as an array of bytes and one of f32
-                module.decorate(variable, "Aliased")
-            if binding in coherent_bindings:
-                module.decorate(variable, "Coherent")
+    _decorate_bindings(f)
     # The instruction that begins the function, and the declaration of the entry point with its workgroup size.
-    entry_id = module.id()
-    void = module.void()
+    module = kernels.m
+    entry_id, void = module.id(), module.void()
     function_instruction = encode("Function", void, entry_id, NO_CONTROL, module.type("TypeFunction", void))
     f.code.lines[:0] = f.entry  # code that lowerings added to the beginning, where it dominates all other code
     f.code.finish(function_instruction)
-    module.name(entry_id, name)
-    module.entry(name, entry_id, [*f.interface.values()], kernel.size)
+    module.name(entry_id, export.name)
+    module.entry(export.name, entry_id, [*f.interface.values()], kernel.size)
+
+
+def _decorate_bindings(emitter: FunctionEmitter) -> None:
+    """Decorate the variables of the bindings that an entry point accesses."""
+    # Through a coherent binding, invocations of a workgroup read elements that other invocations wrote.
+    coherent_bindings = integers(emitter.function, COHERENT_BINDINGS)
+    for binding, variables in emitter.binding_variables.items():
+        for variable in variables:
+            if len(variables) > 1:  # a binding that is declared twice, such as an array of bytes and one of f32
+                emitter.m.decorate(variable, "Aliased")
+            if binding in coherent_bindings:
+                emitter.m.decorate(variable, "Coherent")

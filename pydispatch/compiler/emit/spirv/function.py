@@ -9,10 +9,11 @@ from typing import Any
 from xdsl.dialects.builtin import Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.iterations import iteration_count
-from pydispatch.compiler.emit.shaders.values import is_f32_or_f64, known, passed_index_count
+from pydispatch.compiler.emit.shaders.loops import CountedLoop
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64, passed_index_count
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
+from pydispatch.compiler.emit.spirv.loops import LoopBlocks
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index, register_type
 from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP, encode
@@ -147,163 +148,40 @@ class FunctionEmitter(BlockArithmetic):
         """Emit the comparison of two indices; the result is a bool."""
         return self.code.let("IEqual", self.m.bool(), lhs, rhs)
 
-    def loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[Id, Id]],
-        body: Callable[[Id, list[Id]], list[Id]],
-        width: int,
-        is_unsigned: bool = False,
-        most_iterations: int | None = None,
-    ) -> list[Id]:
-        """Emit a counted loop, and return the carried values after it.
+    def counter_type(self, width: int) -> Id:
+        """Return the SPIR-V type of a counter."""
+        return self.m.int(width)
 
-        It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
-        iterations, which `self.iterations` counts.
+    def counter_value(self, value: Index, width: int) -> Id:
+        """Return a counter, or a bound of a loop, as an id; a known one becomes a constant."""
+        return value if isinstance(value, Id) else self.m.integer(value, width)
 
-        Args:
-            bounds: First counter, end (exclusive) and step.
-            carried: (type, value before the loop) of each carried value.
-            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
-            width: Bits of the counter.
-            is_unsigned: Whether the counter is compared without sign.
-            most_iterations: Upper bound of the iteration count, if the bounds do not state one; None if unknown.
-        """
-        count = iteration_count(bounds)
-        most_iterations = most_iterations if count is None else count
-        # _unrolled_loop() needs a step that is known while compiling, and compares counters with their sign.
-        if known(bounds[2]) and not is_unsigned:
-            copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
-            if copies > 1:
-                return self._unrolled_loop(bounds, carried, body, width, copies, most_iterations)
-        with self.iterations.loop_body(most_iterations):  # code in it is counted as run that often
-            return self.plain_loop(bounds, carried, body, width, is_unsigned)
+    def next_counter(self, counter: Id, step: int, width: int) -> Id:
+        """Emit the addition of the step to a counter."""
+        return self.code.let("IAdd", self.m.int(width), counter, self.m.integer(step, width))
 
-    def _unrolled_loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[Id, Id]],
-        body: Callable[[Id, list[Id]], list[Id]],
-        width: int,
-        copies: int,
-        most_iterations: int | None,
-    ) -> list[Id]:
-        """Emit a loop that runs `copies` iterations at a time, and then one over the remaining iterations.
+    def end_before(self, lower: int, upper: Id, distance: int, width: int) -> Id:
+        """Emit `max(upper, lower) - distance`, for signed integers of `width` bits."""
+        module, type_ = self.m, self.m.int(width)
+        is_empty = self.code.let("SLessThan", module.bool(), upper, module.integer(lower, width))
+        bounded_upper = self.code.let("Select", type_, is_empty, module.integer(lower, width), upper)
+        return self.code.let("ISub", type_, bounded_upper, module.integer(distance, width))
 
-        Bounds (0, end, 1) and 4 copies become these loops; k, the start of the second one, is a carried value:
-
-            for (k = 0; k < max(end, 0) - 3; k += 4) { body(k) body(k + 1) body(k + 2) body(k + 3) }
-            for (; k < end; k += 1) { body(k) }
-
-        Counters are compared with their sign.
-
-        Args:
-            bounds: First counter, end (exclusive) and step, which is known while compiling.
-            carried: (type, value before the loop) of each carried value.
-            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
-            width: Bits of the counter.
-            copies: Number of iterations at a time.
-            most_iterations: Upper bound of the iteration count of the whole loop; None if unknown.
-
-        Returns:
-            The carried values after both loops.
-        """
-        lower, upper, step = bounds
-        counter_type = self.m.int(width)
-        # End (exclusive) of the unrolled loop: from counters below it, at least `copies` iterations are left.
-        unrolled_end: Index
-        if known(upper):
-            unrolled_end = upper - (copies - 1) * step
-        else:  # `unroll_factor` ensures that `lower` is known and not negative, so that this difference cannot wrap
-            is_empty = self.code.let("SLessThan", self.m.bool(), upper, self.m.integer(lower, width))
-            bounded_upper = self.code.let("Select", counter_type, is_empty, self.m.integer(lower, width), upper)
-            distance = self.m.integer((copies - 1) * step, width)
-            unrolled_end = self.code.let("ISub", counter_type, bounded_upper, distance)
-
-        def unrolled_body(counter: Id, values: list[Id]) -> list[Id]:
-            """Emit `copies` iterations, and return the carried values and the next counter.
-
-            The last of `values` is the counter: it is carried so that the loop over the remaining iterations begins
-            with it.
-            """
-            values = values[:-1]
-            for _ in range(copies):
-                values = body(counter, values)
-                counter = self.code.let("IAdd", counter_type, counter, self.m.integer(step, width))
-            return [*values, counter]
-
-        first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
-        # `iterations` counts the iterations of both loops: `most_iterations` / `copies`, and up to `copies` - 1.
-        with self.iterations.loop_body(None if most_iterations is None else most_iterations // copies):
-            unrolled = (lower, unrolled_end, copies * step)
-            with_counter = [*carried, (counter_type, first)]
-            *values, reached = self.plain_loop(unrolled, with_counter, unrolled_body, width, is_unsigned=False)
-        remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
-        with self.iterations.loop_body(copies - 1):
-            return self.plain_loop((reached, upper, step), remaining, body, width, is_unsigned=False)
-
-    def plain_loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[Id, Id]],
-        body: Callable[[Id, list[Id]], list[Id]],
-        width: int,
-        is_unsigned: bool,
-    ) -> list[Id]:
-        """Emit a counted loop that is not unrolled.
-
-        Args:
-            bounds: First counter, end (exclusive) and step.
-            carried: (type, value before the loop) of each carried value.
-            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
-            width: Bits of the counter.
-            is_unsigned: Whether the counter is compared without sign.
-
-        Returns:
-            The carried values after the loop.
-        """
-        code, module, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
-        type_ = module.int(width)
-
-        def as_id(value: Index) -> Id:
-            """Return a bound as an id."""
-            return value if isinstance(value, Id) else module.integer(value, width)
-
-        entry_label, (first, end, step) = code.label, map(as_id, bounds)
-        head_label, test_label, body_label, continue_label, merge_label = (module.id() for _ in range(5))
+    def plain_loop(self, loop: CountedLoop[Id]) -> list[Id]:
+        """Emit a counted loop that is not unrolled, and return the carried values after it."""
+        code, module, type_ = self.code, self.m, self.m.int(loop.width)
+        first, end, step = (self.counter_value(bound, loop.width) for bound in loop.bounds)
+        blocks = LoopBlocks(code)
         counter, next_counter = module.id(), module.id()
-        phis = [module.id() for _ in carried]
-        # The header: phis of the counter and the carried values. Their values from the loop are known at its end.
-        code.branch(head_label)
-        code.start(head_label)
-        phi_position = code.phi_position()
-        code.do("LoopMerge", merge_label, continue_label, 0)
-        # The test of the counter.
-        code.branch(test_label)
-        code.start(test_label)
-        code.branch_if(code.let(less, module.bool(), counter, end), body_label, merge_label)
-        # The body.
-        code.start(body_label)
-        results = body(counter, phis)
-        # The increment of the counter, and the phis, whose incoming values are now known.
-        code.branch(continue_label)
-        code.start(continue_label)
+        phis = [module.id() for _ in loop.carried]
+        blocks.begin()
+        is_less = "ULessThan" if loop.is_unsigned else "SLessThan"
+        blocks.enter_if(code.let(is_less, module.bool(), counter, end))
+        results = loop.body(counter, phis)
+        blocks.begin_continue()
         code.lines += encode("IAdd", type_, next_counter, counter, step)
-        code.branch(head_label)
-        # (type, phi, value before the loop, value after an iteration)
-        all_phis = [(type_, counter, first, next_counter)]
-        all_phis += [
-            (carried_type, phi, before, after)
-            for (carried_type, before), phi, after in zip(carried, phis, results, strict=True)
-        ]
-        code.insert_phis(
-            phi_position,
-            [
-                (phi_type, phi, [(before, entry_label), (after, continue_label)])
-                for phi_type, phi, before, after in all_phis
-            ],
-        )
-        code.start(merge_label)
+        types, initial = [type_ for type_, _ in loop.carried], [value for _, value in loop.carried]
+        blocks.end([type_, *types], [counter, *phis], [first, *initial], [next_counter, *results])
         return phis
 
     def choose(

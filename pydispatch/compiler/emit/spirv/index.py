@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.emit.shaders.function import ShaderFunction, Table
+from pydispatch.compiler.emit.shaders.function import Table
+from pydispatch.compiler.emit.shaders.loops import LoopEmitter
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
-class BlockArithmetic(ShaderFunction[Id]):
+class BlockArithmetic(LoopEmitter[Id]):
     """Base of the emitter of a SPIR-V function: index arithmetic, such as sums, products and quotients.
 
     Constants are folded, and a result is used again for an equal operation in the same block.
     """
 
     handle_type = Id
+    unrolled_widths = (32, 64)
 
     def __init__(self, code: Code, table: Table, kernel: Kernel) -> None:
         """Begin without values to reuse; `code` receives the instructions, and `table` has the lowerings."""

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.shaders.function import Definitions
+from pydispatch.compiler.emit.shaders.definitions import Definitions
 from pydispatch.compiler.emit.spirv.module import Id, Module
 from pydispatch.compiler.emit.spirv.words import BUILTIN
 

@@ -62,40 +62,22 @@ class Template:
         operands; the label of the block that the copy begins in; new ids for the function's own. The ids are those of
         the module that is copied into. For each word of the function, its position in such a table is recorded here.
         """
-        # The function in a module of its own: `code` are its instructions.
-        kernels = Kernels(ModuleOp([]), rows, constant_keys=())
-        kernels.memref_globals = tables
-        f = FunctionEmitter(kernels, Kernel(function, size=(1, 1, 1), ops=ops_by_name(function)))
-        f.index_width = index_width
-        module, code, arguments = f.m, f.code, function.body.blocks[0].args
-        operands = [module.id() for _ in arguments]
-        f.values.update(zip(arguments, operands, strict=True))
-        first_label, results = code.label, list[Id]()
-
-        def leave(end: Operation) -> None:
-            """Record the registers that the function returns."""
-            results.extend(f.get(operand) for operand in end.operands)
-
-        f.region(function.body, leave)
-        self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
-        # The contents of the table. A word that is neither literal, operand nor first label is an id: either `outer`
-        # records it as declared outside functions, or it is the function's own.
-        outer = _Declarations(module)
-        literals: dict[int, int] = {}  # literal -> its position in the table
-        own_ids: dict[int, int] = {}  # id that the function allocates -> its position among these ids
+        emitter, inputs, results = _emitted(function, tables, rows, index_width)
+        code, module = emitter.code, emitter.m
+        outer, literals, own_ids = _Declarations(module), dict[int, int](), dict[int, int]()  # word -> its index
+        # A word that is neither literal nor input is an id: it is declared outside functions, or the function's own.
         for word, is_literal in _words([*code.lines, *module.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
-            elif word not in operands and word != first_label:
-                is_declared_outside = outer.record(word)
-                if not is_declared_outside:
-                    own_ids.setdefault(word, len(own_ids))
+            elif word not in inputs and not outer.record(word):
+                own_ids.setdefault(word, len(own_ids))
         for result in results:
             outer.record(result)  # does nothing unless it is a constant, which is declared outside the function
-        ids = [*outer.ids, *operands, first_label, *own_ids]
+        ids = [*outer.ids, *inputs, *own_ids]
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
         # What `copy` builds its table from.
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
+        self._iterations = emitter.iterations.total  # of the function's loops
         # Functions that look up the words of a copy in its table.
         self._lines = _table_getter(code.lines, literals, index_of_id)
         self._decorations = _table_getter(module.decorations, literals, index_of_id)
@@ -125,6 +107,26 @@ class Template:
         emitter.code.label = Id(table[self._last_label])
         emitter.iterations.add(self._iterations)  # of the function's loops
         return [Id(table[result]) for result in self._results]
+
+
+def _emitted(
+    function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int
+) -> tuple[FunctionEmitter, list[Id], list[Id]]:
+    """Emit the function of a template in a module of its own; the arguments are those of `Template`.
+
+    Returns:
+        The emitter, the inputs (ids of the parameters, then the label of the first block), and the ids of the results.
+    """
+    kernels = Kernels(ModuleOp([]), rows, constant_keys=())
+    kernels.memref_globals = tables
+    emitter = FunctionEmitter(kernels, Kernel(function, size=(1, 1, 1), ops=ops_by_name(function)))
+    emitter.index_width = index_width
+    arguments = function.body.blocks[0].args
+    operands = [emitter.m.id() for _ in arguments]
+    emitter.values.update(zip(arguments, operands, strict=True))
+    inputs = [*operands, emitter.code.label]
+    returned = emitter.region(function.body).operands
+    return emitter, inputs, [emitter.get(operand) for operand in returned]
 
 
 def _words(code: list[int]) -> Iterator[tuple[int, bool]]:
@@ -201,39 +203,52 @@ class _Declarations:
     def record(self, id: int) -> bool:
         """Record the declaration of an id, after the declarations that it needs, if it is outside functions.
 
-        Return whether the declaration is outside functions: it is a type, a constant or constant table of the module,
-        or the import of GLSL's functions ("glsl"). The constant 2.0 is recorded as the call
-        `m.constant(parts[0], 0x40000000)`, where m is the module that is copied into, and parts[0] is the id there of
-        its type, float, which is recorded first.
+        Return whether it is: a type, a constant or constant table of the module, or the import of GLSL's functions.
         """
         if id in self.ids:
             return True
-        if self._keys.get(id) == "glsl":
-            return self._add(id, lambda m, parts: m.glsl(), parts=())
+        declaration = self._declaration(id)
+        if declaration is None:
+            return False
+        make, parts = declaration
+        for part in parts:
+            self.record(part)
+        # A copy has a list of new ids in the order of `self.ids`: a part is stored as its position there.
+        self.declarations.append((make, [self.ids.index(part) for part in parts]))
+        self.ids.append(id)
+        return True
+
+    def _declaration(self, id: int) -> tuple[Make, Sequence[int]] | None:
+        """Return the function that declares an id in another module, and the ids of its parts; None inside functions.
+
+        For the constant 2.0, the function is `m.constant(parts[0], 0x40000000)`, where m is the module that is copied
+        into, and parts[0] the id there of its one part, the type float.
+        """
+        key: Any = self._keys.get(id, ("", ()))  # of a type, (name of the instruction, operands), see `Module.type`
+        if key == "glsl":
+            return (lambda m, parts: m.glsl()), ()
         words = self._globals.get(id)
         if words is None:
-            return False
-        key: Any = self._keys.get(id, ("", ()))  # of a type, (name of the instruction, operands), see `Module.type`
+            return None
         code = _opcode(words)
-        # Each declaration is recorded with a function that declares it in the module `m` from the ids of its `parts`.
         # Words after the first. Constant: type, id, value. TypeInt and TypeFloat: id, width.
         if code == OP["Variable"]:  # outside functions, the variables of a definition are its constant tables
-            return self._record_table(id, key, words)
-        if code in (OP["TypeInt"], OP["TypeFloat"]):
-            width = words[2]
-            return self._add(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), parts=())
+            return self._table(key, words)
+        if code == OP["TypeInt"]:
+            return (lambda m, parts: m.int(words[2])), ()
+        if code == OP["TypeFloat"]:
+            return (lambda m, parts: m.float(words[2])), ()
         if code == OP["Constant"]:
-            type_, value_words = words[1], words[3:]
-            return self._add(id, lambda m, parts: m.constant(parts[0], *value_words), parts=[type_])
+            return (lambda m, parts: m.constant(parts[0], *words[3:])), [words[1]]
         if code in (OP["ConstantTrue"], OP["ConstantFalse"]):
-            return self._add(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), parts=())
+            return (lambda m, parts: m.truth(code == OP["ConstantTrue"])), ()
         name, operands = key
         if name == "TypePointer":  # its first operand is a storage class, a literal; other types have ids only
-            return self._add(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])
-        return self._add(id, lambda m, parts: m.type(name, *parts), operands)
+            return (lambda m, parts: m.type(name, operands[0], *parts)), operands[1:]
+        return (lambda m, parts: m.type(name, *parts)), operands
 
-    def _record_table(self, id: int, key: Any, variable: Sequence[int]) -> bool:
-        """Record a constant table. Return True, which `record` returns: the id is declared outside functions.
+    def _table(self, key: Any, variable: Sequence[int]) -> tuple[Make, Sequence[int]]:
+        """Return the function that declares a constant table in another module, and the ids of its parts.
 
         A table is a variable with an initializer, and is declared again from the values of its elements:
 
@@ -241,7 +256,6 @@ class _Declarations:
             %id = OpVariable %pointer Private %values
 
         Args:
-            id: Id of the variable that holds the table.
             key: Key by which a module finds the table if it has declared it already.
             variable: Words of the variable: after the first, its type, id, storage class and initializer.
         """
@@ -251,26 +265,10 @@ class _Declarations:
         words_of_elements = [self._globals[id_][3:] for id_ in elements]  # the values; one of 64 bits has two words
 
         def table(module: Module, parts: list[Id]) -> Id:
-            """Declare the same table in a module that is copied into.
-
-            parts: the ids there of the types of the array and of an element.
-            """
+            """Declare the table in a module; `parts` are the ids there of the types of the array and of an element."""
             array_type, element_type = parts
             return module.constant_table(
                 key, array_type, lambda: [module.constant(element_type, *words) for words in words_of_elements]
             )
 
-        return self._add(id, table, [array, element])
-
-    def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
-        """Record that `make` declares `id` in a module that the template is copied into, and return True.
-
-        The ids `parts`, which the declaration refers to, are recorded first: each copy declares them before, and passes
-        their new ids to `make`. The caller returns the True in turn: it states that `id` is declared outside functions.
-        """
-        for part in parts:
-            self.record(part)
-        # A copy has a list of new ids in the order of `self.ids`: a part is stored as its position there.
-        self.declarations.append((make, [self.ids.index(part) for part in parts]))
-        self.ids.append(id)
-        return True
+        return table, [array, element]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydispatch.compiler.emit.shaders.loops import CountedLoop
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.formats.spirv.interface import watching_binding
@@ -32,7 +33,7 @@ def watch(emitter: FunctionEmitter) -> None:
         """Emit the increment of the carried value, which counts the iterations that the device runs."""
         return [code.let("IAdd", word, carried[0], one)]
 
-    (count,) = emitter.plain_loop((zero, limit, one), [(word, zero)], increment, width=32, is_unsigned=False)
+    (count,) = emitter.plain_loop(CountedLoop((zero, limit, one), [(word, zero)], increment, width=32))
 
     def report() -> list[int]:
         """Emit the report: the store of 1 to the first word of the buffer."""

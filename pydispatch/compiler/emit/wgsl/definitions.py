@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.shaders.function import Definitions
+from pydispatch.compiler.emit.shaders.definitions import Definitions
 from pydispatch.compiler.emit.shaders.registers import definition_of
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter
 from pydispatch.compiler.emit.wgsl.module import Module
@@ -118,26 +118,19 @@ def _write(
     arguments = list(function.body.blocks[0].args)
     for position, argument in enumerate(arguments):
         inner.define(argument, Name(f"a{position}"))
-    results: list[Name] = []
-
-    def leave(end: Operation) -> None:
-        """Record the operands of the return as results."""
-        results.extend(inner.get(operand) for operand in end.operands)
-
-    inner.region(function.body, leave)
+    results = [inner.get(operand) for operand in inner.region(function.body).operands]
     # The text of the function, and of the structure of its results.
     types = [inner.type(typed.type) for typed in op.results]
     fields = tuple(f"r{position}" for position in range(len(results))) if len(results) > 1 else ()
-    result_type = types[0]
-    value = results[0]
+    result_type, value = types[0], results[0]
     if fields:
         result_type = f"{name}_results"
+        value = Name(f"{result_type}({', '.join(results)})")
         members = ", ".join(f"{field}: {type_}" for field, type_ in zip(fields, types, strict=True))
         module.declare(result_type, lambda: f"struct {result_type} {{ {members} }}")
-        value = Name(f"{result_type}({', '.join(results)})")
     parameters = ", ".join(f"a{position}: {inner.type(typed.type)}" for position, typed in enumerate(arguments))
-    lines = [f"fn {name}({parameters}) -> {result_type} {{", *inner.entry, *inner.lines, f"  return {value};", "}"]
-    module.functions[name] = "\n".join(lines)
+    head = f"fn {name}({parameters}) -> {result_type} {{"
+    module.functions[name] = "\n".join([head, *inner.entry, *inner.lines, f"  return {value};", "}"])
     return EmittedDefinition(name, module, fields, iterations=inner.iterations.total)
 
 

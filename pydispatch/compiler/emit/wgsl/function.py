@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.iterations import iteration_count
-from pydispatch.compiler.emit.shaders.values import known, passed_index_count
+from pydispatch.compiler.emit.shaders.loops import CountedLoop
+from pydispatch.compiler.emit.shaders.values import passed_index_count
 from pydispatch.compiler.emit.wgsl.statements import StatementEmitter
-from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, two_words
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, two_words
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 """Emits the code of an operation."""
@@ -38,6 +38,8 @@ class FunctionEmitter(StatementEmitter):
 
     It adds indices, invocations, loops and branches to the statements of the base class.
     """
+
+    unrolled_widths = (32,)
 
     # Indices
 
@@ -192,122 +194,34 @@ class FunctionEmitter(StatementEmitter):
         """Emit the comparison of two indices; the result is a bool."""
         return self.let(f"{lhs} == {rhs}" if self.index_width == 32 else f"all({lhs} == {rhs})")
 
-    def loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[str, Name]],
-        body: Callable[[Name, list[Name]], list[Name]],
-        width: int,
-        is_unsigned: bool = False,
-        most_iterations: int | None = None,
-    ) -> list[Name]:
-        """Emit a counted loop, and return the carried values after it.
+    def counter_type(self, width: int) -> str:
+        """Return the WGSL type of the counter of a loop that is unrolled."""
+        return "i32"  # of the only width in `unrolled_widths`
 
-        It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
-        iterations, which `self.iterations` counts.
+    def counter_value(self, value: Index, width: int) -> Name:
+        """Return a counter, or a bound of a loop, as a name; a known one becomes a literal."""
+        return value if isinstance(value, Name) else self.number(value, width)
 
-        Args:
-            bounds: First counter, end (exclusive), and step.
-            carried: (WGSL type, initial value) of each carried value.
-            body: Emits an iteration from the counter and the carried values; returns the next carried values.
-            width: Bits of the counter, 32 or 64.
-            is_unsigned: Whether counters are compared without sign.
-            most_iterations: At most so many iterations; None if unknown.
-        """
-        count = iteration_count(bounds)
-        most_iterations = most_iterations if count is None else count
-        # `_unrolled_loop` needs a step known while compiling, and an i32 counter that is compared with its sign.
-        if known(bounds[2]) and not is_unsigned and width == 32:
-            copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
-            if copies > 1:
-                return self._unrolled_loop(bounds, carried, body, copies, most_iterations)
-        with self.iterations.loop_body(most_iterations):  # code in it is counted as run that often
-            return self._loop(bounds, carried, body, width, is_unsigned)
+    def next_counter(self, counter: Name, step: int, width: int) -> Name:
+        """Emit the addition of the step to an i32 counter."""
+        return self.let(f"{counter} + {step}", stem="at")
 
-    def _unrolled_loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[str, Name]],
-        body: Callable[[Name, list[Name]], list[Name]],
-        copies: int,
-        most_iterations: int | None,
-    ) -> list[Name]:
-        """Emit a loop that runs `copies` iterations at a time, and then one over the remaining iterations.
+    def end_before(self, lower: int, upper: Name, distance: int, width: int) -> Name:
+        """Emit `max(upper, lower) - distance`, for i32."""
+        return self.let(f"max({upper}, {lower}) - {distance}", stem="at")
 
-        Bounds (0, end, 1) and 4 copies become these loops; k, the start of the second one, is a carried value:
-
-            for (k = 0; k < max(end, 0) - 3; k += 4) { body(k) body(k + 1) body(k + 2) body(k + 3) }
-            for (; k < end; k += 1) { body(k) }
-
-        The counter is an i32.
-
-        Args:
-            bounds: First counter, end (exclusive), and step, which is known while compiling.
-            carried: (WGSL type, initial value) of each carried value.
-            body: Emits an iteration from the counter and the carried values; returns the next carried values.
-            copies: Number of iterations at a time.
-            most_iterations: At most so many iterations of the whole loop; None if unknown.
-
-        Returns:
-            The carried values after both loops.
-        """
-        lower, upper, step = bounds
-        assert isinstance(step, int)
-        # End (exclusive) of the unrolled loop: from counters below it, at least `copies` iterations are left.
-        unrolled_end: Index
-        if type(upper) is int:
-            unrolled_end = upper - (copies - 1) * step
-        else:  # `unroll_factor` ensures that `lower` is known and not negative, so that this difference cannot wrap
-            unrolled_end = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", stem="at")
-
-        def unrolled_body(counter: Name, values: list[Name]) -> list[Name]:
-            """Emit `copies` iterations, and return the carried values and the next counter.
-
-            The last of `values` is the counter: it is carried so that the loop over the remaining iterations begins
-            with it.
-            """
-            values = values[:-1]
-            for _ in range(copies):
-                values = body(counter, values)
-                counter = self.let(f"{counter} + {step}", stem="at")
-            return [*values, counter]
-
-        # `iterations` counts the iterations of both loops: `most_iterations` / `copies`, and up to `copies` - 1.
-        with self.iterations.loop_body(None if most_iterations is None else most_iterations // copies):
-            with_counter = [*carried, ("i32", lower if isinstance(lower, Name) else integer(lower))]
-            unrolled = (lower, unrolled_end, copies * step)
-            *values, reached = self._loop(unrolled, with_counter, unrolled_body, width=32, unsigned=False)
-        remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
-        with self.iterations.loop_body(copies - 1):
-            return self._loop((reached, upper, step), remaining, body, width=32, unsigned=False)
-
-    def _loop(
-        self,
-        bounds: tuple[Index, Index, Index],
-        carried: Sequence[tuple[str, Name]],
-        body: Callable[[Name, list[Name]], list[Name]],
-        width: int,
-        unsigned: bool,
-    ) -> list[Name]:
-        """Emit a counted loop that is not unrolled, and return the carried values after it.
-
-        Args:
-            bounds: First counter, end (exclusive), and step.
-            carried: (WGSL type, initial value) of each carried value.
-            body: Emits an iteration from the counter and the carried values; returns the next carried values.
-            width: Bits of the counter, 32 or 64.
-            unsigned: Whether counters are compared without sign.
-        """
-        lower, upper, step = (bound if isinstance(bound, Name) else self.number(bound, width) for bound in bounds)
-        variables = [self.var(type_, value, "c") for type_, value in carried]
+    def plain_loop(self, loop: CountedLoop[Name]) -> list[Name]:
+        """Emit a counted loop that is not unrolled, and return the carried values after it."""
+        lower, upper, step = (self.counter_value(bound, loop.width) for bound in loop.bounds)
+        variables = [self.var(type_, value, "c") for type_, value in loop.carried]
         counter = self.fresh("n")
-        if width == 64:
-            following = f"{counter} = {self.module.library('pyd_i64_add')}({counter}, {step})"
-        else:
-            following = f"{counter} += {step}"
-        self.do(f"for (var {counter} = {lower}; {self.less(counter, upper, width, unsigned)}; {following}) {{")
+        increment = f"{counter} += {step}"
+        if loop.width == 64:
+            increment = f"{counter} = {self.module.library('pyd_i64_add')}({counter}, {step})"
+        test = self.less(counter, upper, loop.width, loop.is_unsigned)
+        self.do(f"for (var {counter} = {lower}; {test}; {increment}) {{")
         with self.scope():
-            self.assign(variables, body(counter, list(variables)))
+            self.assign(variables, loop.body(counter, list(variables)))
         self.do("}")
         return variables
 

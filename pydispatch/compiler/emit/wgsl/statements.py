@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from xdsl.dialects.builtin import Float16Type, Float32Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.function import Definitions, ShaderFunction, Table
+from pydispatch.compiler.emit.shaders.definitions import Definitions
+from pydispatch.compiler.emit.shaders.function import Table
+from pydispatch.compiler.emit.shaders.loops import LoopEmitter
 from pydispatch.compiler.emit.wgsl.buffers import Buffer
 from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.uniformity import Uniformity
@@ -17,7 +19,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.ir.core.locations import line_of
 
 
-class StatementEmitter(ShaderFunction[Name]):
+class StatementEmitter(LoopEmitter[Name]):
     """Emitter of the statements of one WGSL function: an entry point, or a definition.
 
     A definition is a function that computes one operation, such as `exp`, and that entry points call.
