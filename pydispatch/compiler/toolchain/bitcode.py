@@ -171,17 +171,15 @@ def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
             by that of its elements.
     """
     values: list[int] = []
-    index = 0
-    while index < len(operands):
-        encoding, value = operands[index]
-        if encoding == _ARRAY:
-            if index + 1 >= len(operands):
-                raise BitcodeError("an array in it has no elements' type")
-            values += [_scalar(bits, operands[index + 1]) for _ in range(min(bits.vbr(6), _PREFIX))]
-            index += 1  # skips the encoding of the elements
-        else:
-            values.append(_scalar(bits, (encoding, value)))
-        index += 1
+    remaining = iter(operands)
+    for operand in remaining:
+        if operand[0] != _ARRAY:
+            values.append(_scalar(bits, operand))
+            continue
+        element = next(remaining, None)
+        if element is None:
+            raise BitcodeError("an array in it has no elements' type")
+        values += [_scalar(bits, element) for _ in range(min(bits.vbr(6), _PREFIX))]
     if not values:
         raise BitcodeError("an empty record")
     return values

@@ -25,6 +25,13 @@ _LD_FLAGS = (
     "--error-limit=0", "--no-rosegment",
 )  # fmt: skip
 """Options of ld.lld for every embedded ELF."""
+_UNDEFINED_SYMBOL = re.compile(r"error: undefined (?:hidden |protected )?symbol: (.+)")
+"""Line of ld.lld that names an undefined symbol; see `_link_error` for an example of each kind of line."""
+_UNDEFINED_EXPORT = re.compile(r"error: version script assignment of '.*' to symbol '(.+)' failed: symbol not defined")
+"""Line of ld.lld that names an export without a definition."""
+_REFERRING_OBJECT = re.compile(r">>>\s+(?:referenced by .*?|)(\S+\.(?:o|obj|a|bc|lo)\b[^:\s]*)")
+"""Line of ld.lld that names an object which refers to an undefined symbol: the first name with the suffix of an object
+or archive, without the section after the colon."""
 
 
 class UndefinedSymbolsError(ToolchainError):
@@ -85,35 +92,36 @@ def link_with_lld(
         ToolchainError: lld fails for another reason.
     """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
-        names: dict[str, str] = {}  # path in the scratch folder → label of the object
-
-        def written(kind: str, files: Sequence[Labelled]) -> list[str]:
-            """Write objects into the folder `scratch`, record their labels in `names`, and return their paths.
-
-            kind: beginning of their file names.
-            """
-            paths = [Path(scratch, f"{kind}{index}.o") for index in range(len(files))]
-            for path, (label, data) in zip(paths, files, strict=True):
-                path.write_bytes(data)
-                names[str(path)] = label
-            return list(map(str, paths))
-
-        # A version script makes the exports visible and all other symbols local: { global: query; local: *; };
         output, script = Path(scratch, "out.so"), Path(scratch, "exports.ver")
-        export_lines = "".join(f"    {name};\n" for name in exports)
-        script.write_text(f"{{\n  global:\n{export_lines}  local: *;\n}};\n" if exports else "{ local: *; };\n")
+        script.write_text(_version_script(exports))
+        files, lazy_files = _written(scratch, "object", objects), _written(scratch, "lazy", lazy)
         argv = [*lld.argv, "-m", _EMULATION[arch], *_LD_FLAGS, "-z", f"max-page-size={MACHINES[arch].page}"]
         argv += ["--version-script", str(script)]
         # --undefined links the object that defines an export even if that object is lazy.
         argv += [flag for name in exports for flag in ("--undefined", name)]
-        inputs = written("object", objects)
-        argv += ["-o", str(output), *inputs, "--start-lib", *written("lazy", lazy), "--end-lib"]
+        argv += ["-o", str(output), *files, "--start-lib", *lazy_files, "--end-lib"]
         # lld writes this text into .comment instead of its version, so that the bytes do not depend on it.
         environment = {**os.environ, "LLD_VERSION": "pydispatch"}
         process = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
         if process.returncode != 0:
-            raise _link_error(argv, process.stderr.decode(errors="replace"), names)
+            raise _link_error(argv, process.stderr.decode(errors="replace"), {**files, **lazy_files})
         return output.read_bytes()
+
+
+def _version_script(exports: Sequence[str]) -> str:
+    """Return a version script that makes the exports visible and all other symbols local."""
+    export_lines = "".join(f"    {name};\n" for name in exports)
+    return f"{{\n  global:\n{export_lines}  local: *;\n}};\n" if exports else "{ local: *; };\n"
+
+
+def _written(folder: str, kind: str, objects: Sequence[Labelled]) -> dict[str, str]:
+    """Write objects into files of a folder whose names begin with `kind`; return path -> label of the object."""
+    labels: dict[str, str] = {}
+    for index, (label, data) in enumerate(objects):
+        path = Path(folder, f"{kind}{index}.o")
+        path.write_bytes(data)
+        labels[str(path)] = label
+    return labels
 
 
 def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> ToolchainError:
@@ -137,22 +145,17 @@ def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> Tool
         stderr: Its diagnostics.
         names: Label of each object by its temporary path, which the messages replace.
     """
-    undefined: set[tuple[str, str]] = set()  # pairs of a symbol and the object that refers to it
-    symbol = None  # the undefined symbol that the following lines are about
     for path, name in names.items():
         stderr = stderr.replace(path, name)
+    undefined: set[tuple[str, str]] = set()  # pairs of a symbol and the object that refers to it
+    symbol = None  # the undefined symbol that the following lines are about
     for line in stderr.splitlines():
-        head = re.search(r"error: undefined (?:hidden |protected )?symbol: (.+)", line)
-        if head:
+        if head := _UNDEFINED_SYMBOL.search(line):
             symbol = head[1].strip()
             continue
-        export = re.search(
-            r"error: version script assignment of '.*' to symbol '(.+)' failed: symbol not defined", line
-        )
-        if export:
+        if export := _UNDEFINED_EXPORT.search(line):
             undefined.add((export[1], "the list of exports"))
-        # The object: the first name with the suffix of an object or archive, without the section after the colon.
-        where = re.match(r">>>\s+(?:referenced by .*?|)(\S+\.(?:o|obj|a|bc|lo)\b[^:\s]*)", line)
+        where = _REFERRING_OBJECT.match(line)
         if where and symbol is not None:
             undefined.add((symbol, where[1]))
     if undefined:

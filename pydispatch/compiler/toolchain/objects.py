@@ -17,25 +17,11 @@ from pydispatch.formats.elf import archive, reader
 from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSection
 from pydispatch.suggestions import close_matches
 
-# Symbols that the linker defines, so that no object has to.
-_LINKER_SYMBOLS = frozenset(
-    [
-        "_GLOBAL_OFFSET_TABLE_",
-        "_DYNAMIC",
-        "__ehdr_start",
-        "__executable_start",
-        "__dso_handle",
-        "_end",
-        "end",
-        "_etext",
-        "etext",
-        "_edata",
-        "edata",
-        "__bss_start",
-        "__global_pointer$",
-        "_TLS_MODULE_BASE_",
-    ]
-)
+_LINKER_SYMBOLS = frozenset((
+    "_GLOBAL_OFFSET_TABLE_", "_DYNAMIC", "__ehdr_start", "__executable_start", "__dso_handle", "_end", "end", "_etext",
+    "etext", "_edata", "edata", "__bss_start", "__global_pointer$", "_TLS_MODULE_BASE_",
+))  # fmt: skip
+"""Symbols that the linker defines, so that no object has to."""
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
 """Sections that are writable only while the loader relocates them."""
 _EXCEPTIONS = frozenset(("__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume"))
@@ -198,11 +184,7 @@ def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, fil
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
         raise _error(file, f"{name} is cut off inside section {title}", _BUILD_AGAIN)
     if flags & reader.SHF_TLS:
-        raise _error(
-            file,
-            f"{name} has thread-local data in section {title}",
-            foreign.THREAD_LOCAL,
-        )
+        raise _error(file, f"{name} has thread-local data in section {title}", foreign.THREAD_LOCAL)
     if title == ".note.GNU-stack" and flags & reader.SHF_EXEC:
         raise _error(
             file,
@@ -241,11 +223,8 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
         if symbol.kind == reader.STT_TLS:
             raise _error(file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding")
         if symbol.section == reader.COMMON:  # an uninitialized variable, which has no section yet
-            raise _error(
-                file,
-                f"{name} has the writable variable '{symbol.name}'",
-                "make it const, or pass it as a binding",
-            )
+            message = f"{name} has the writable variable '{symbol.name}'"
+            raise _error(file, message, "make it const, or pass it as a binding")
         if symbol.binding == reader.LOCAL or not symbol.name:
             continue
         if symbol.section != reader.UNDEFINED:

@@ -117,20 +117,24 @@ class Toolchain:
             ToolchainError: The link fails for another reason.
             ValueError: The architecture is unknown, or an export is no C identifier.
         """
-        # The objects with their labels. The built-in linker links them, unless it does not support an object or the
-        # user names an lld.
         require(arch, ARCHES, "arch")
         for name in exports:
             if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name):
                 raise ValueError(f"export {name!r}: expected a C identifier")
-        labels_of_all = [*labels, *(f"object{index}.o" for index in range(len(labels), len(objects)))]
-        named = [
-            (label, item) if isinstance(item, bytes) else (os.fspath(item), item.read_bytes())
-            for label, item in zip(labels_of_all, objects, strict=True)
-        ]
+        labelled = _labelled(objects, labels)
         lazy = [(f"devlib{index}.o", data) for index, data in enumerate(archives)]
-        linked = None if programs.lld_is_named() else linker.link_own(named, lazy, exports, arch)
-        return linker.link_with_lld(self.lld(), named, lazy, exports, arch) if linked is None else linked
+        # None if the built-in linker does not support an object.
+        linked = None if programs.lld_is_named() else linker.link_own(labelled, lazy, exports, arch)
+        return linker.link_with_lld(self.lld(), labelled, lazy, exports, arch) if linked is None else linked
+
+
+def _labelled(objects: Sequence[bytes | Path], labels: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Return objects with their names in errors: the path of a file; the label of others, or "object0.o" and so on."""
+    labels_of_all = [*labels, *(f"object{index}.o" for index in range(len(labels), len(objects)))]
+    return [
+        (label, item) if isinstance(item, bytes) else (os.fspath(item), item.read_bytes())
+        for label, item in zip(labels_of_all, objects, strict=True)
+    ]
 
 
 def _shown(tool: Callable[[], Tool]) -> str:
