@@ -261,26 +261,26 @@ def constants() -> list[str]:
     ]
 
 
+def number_tuple(values: list[float], indent: str) -> str:
+    """Return a tuple of numbers as Python code, in lines of up to 120 columns.
+
+    indent: spaces before the closing parenthesis; the numbers are indented by 4 more.
+    """
+    lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 120 - len(indent) - 4, break_on_hyphens=False)
+    return "(\n" + "".join(f"{indent}    {line}\n" for line in lines) + f"{indent})"
+
+
 def python(double: list[Fitted], floats: list[Fitted]) -> str:
     """Return the text of coefficients.py, which has the polynomials with a name in kernel IR.
 
     double, floats: the polynomials in double and in float; those without a `name` are left out.
     """
-
-    def numbers(values: list[float], indent: str) -> str:
-        """Return a tuple of numbers as Python code, in lines of up to 120 columns.
-
-        indent: spaces before the closing parenthesis; the numbers are indented by 4 more.
-        """
-        lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 120 - len(indent) - 4, break_on_hyphens=False)
-        return "(\n" + "".join(f"{indent}    {line}\n" for line in lines) + f"{indent})"
-
     out = ['"""Written by devlib/fit.py; do not edit. Polynomials have the highest power first."""\n\n',
            "from __future__ import annotations\n\n",
            f"TWO_OVER_PI = 0x{int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280)):X}  # noqa: E501\n",
            '"""1280 bits of 2/pi after the binary point."""\n\n']  # fmt: skip
     for title, fits in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
-        rows = (f'    "{p.name}": {numbers(p.coefficients[::-1], "    ")},\n' for p in fits if p.name)
+        rows = (f'    "{p.name}": {number_tuple(p.coefficients[::-1], "    ")},\n' for p in fits if p.name)
         out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n")
         meaning = "Name of a polynomial -> coefficients. polynomials.py in devlib has its function and interval."
         out.append(f'"""{meaning}"""\n\n')
@@ -293,7 +293,7 @@ def python(double: list[Fitted], floats: list[Fitted]) -> str:
         ),
     ):
         flat = [value for row in table_rows for value in row]
-        out.append(f'{title}: tuple[float, ...] = {numbers(flat, "")}  # fmt: skip\n"""{meaning}"""\n\n')
+        out.append(f'{title}: tuple[float, ...] = {number_tuple(flat, "")}  # fmt: skip\n"""{meaning}"""\n\n')
     return "".join(out).rstrip("\n") + "\n"
 
 

@@ -16,14 +16,14 @@ static double pyd_scalbn(double x, int n) {
     if (k < -1022) x *= 0x1p-969, k += 969;
     k = k < -1022 ? -1022 : k;
   }
-  return x * pyd_double((uint64_t)(k + 1023) << 52);
+  return x * pyd_power2(k);
 }
 double scalbn(double x, int n) { return pyd_scalbn(x, n); }
 double ldexp(double x, int n) { return pyd_scalbn(x, n); }
 // The same for float: the product is exact in double, and is rounded to float.
 static float pyd_scalbnf(float x, int n) {
   int64_t k = n < -400 ? -400 : n > 400 ? 400 : n;
-  return (float)((double)x * pyd_double((uint64_t)(k + 1023) << 52));
+  return (float)((double)x * pyd_power2(k));
 }
 float scalbnf(float x, int n) { return pyd_scalbnf(x, n); }
 float ldexpf(float x, int n) { return pyd_scalbnf(x, n); }
@@ -84,8 +84,8 @@ typedef struct { uint64_t mantissa; int exponent; } pyd_number_t;
 
 static pyd_number_t pyd_unpack(uint64_t bits) {
   int exponent = (int)(bits >> 52);
-  uint64_t mantissa = bits & 0x000fffffffffffff;
-  if (exponent) return (pyd_number_t){mantissa | 0x0010000000000000, exponent};
+  uint64_t mantissa = bits & PYD_MANTISSA;
+  if (exponent) return (pyd_number_t){mantissa | PYD_LEADING_BIT, exponent};
   int shift = __builtin_clzll(mantissa) - 11;
   return (pyd_number_t){mantissa << shift, 1 - shift};
 }
@@ -96,7 +96,7 @@ static double pyd_pack(uint64_t mantissa, int exponent) {
   mantissa <<= shift;
   exponent -= shift;
   if (exponent < 1) return pyd_double(mantissa >> (1 - exponent));
-  return pyd_double((mantissa & 0x000fffffffffffff) | (uint64_t)exponent << 52);
+  return pyd_double((mantissa & PYD_MANTISSA) | (uint64_t)exponent << 52);
 }
 
 // |x| mod |y| for finite x and y, y not 0; the low 32 bits of the quotient, rounded down, go to out_quotient.
@@ -165,40 +165,40 @@ float remquof(float x, float y, int* quotient) { return (float)pyd_remainder((do
 PYD_HOT double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 PYD_HOT float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 #else
-// The sum is formed in 128 bits and rounded once. Bits that are shifted out set the lowest bit, a sticky bit.
-double fma(double x, double y, double z) {
-  if (!(__builtin_fabs(x) < PYD_INF && __builtin_fabs(y) < PYD_INF) || x == 0.0 || y == 0.0) return x * y + z;
-  if (!(__builtin_fabs(z) < PYD_INF)) return z + z;
-  uint64_t magnitude = ~(UINT64_C(1) << 63);
-  pyd_number_t a = pyd_unpack(pyd_bits(x) & magnitude), b = pyd_unpack(pyd_bits(y) & magnitude);
-  int sign = (int)((pyd_bits(x) ^ pyd_bits(y)) >> 63), sign_z = (int)(pyd_bits(z) >> 63);
-  unsigned __int128 p = (unsigned __int128)a.mantissa * b.mantissa << 20;  // below 2^126
-  int e = a.exponent + b.exponent - 1075 - 20;                             // of the lowest bit of p
-  if (z != 0.0) {
-    pyd_number_t c = pyd_unpack(pyd_bits(z) & magnitude);
-    unsigned __int128 q = (unsigned __int128)c.mantissa << 73;  // below 2^126
-    int ez = c.exponent - 73;  // of the lowest bit of q, as e of that of p
-    unsigned __int128* small = e < ez ? &p : &q;
-    int distance = e < ez ? ez - e : e - ez;
-    if (distance > 0) {
-      unsigned __int128 lost = distance > 127 ? *small : *small & (((unsigned __int128)1 << distance) - 1);
-      *small = (distance > 127 ? 0 : *small >> distance) | (lost != 0);
-    }
-    e = e < ez ? ez : e;
-    if (sign == sign_z) {
-      p += q;
-    } else if (p >= q) {
-      p -= q;
-    } else {
-      p = q - p;
-      sign = sign_z;
-    }
-    if (p == 0) return 0.0;
-  }
-  uint64_t top = (uint64_t)(p >> 64);
-  int zeros = top ? __builtin_clzll(top) : 64 + __builtin_clzll((uint64_t)p);
-  p <<= zeros;
-  int exponent = e - zeros + 75;  // biased, were 53 bits taken from the top
+// (-1)^sign bits 2^(exponent - 1075); bits < 2^127.
+typedef struct { unsigned __int128 bits; int exponent, sign; } pyd_wide_t;
+
+// x, which is finite and not 0, and the product of two such numbers; bits < 2^126.
+static pyd_wide_t pyd_wide(double x) {
+  pyd_number_t n = pyd_unpack(pyd_bits(__builtin_fabs(x)));
+  return (pyd_wide_t){(unsigned __int128)n.mantissa << 73, n.exponent - 73, (int)(pyd_bits(x) >> 63)};
+}
+static pyd_wide_t pyd_wide_product(double x, double y) {
+  pyd_number_t a = pyd_unpack(pyd_bits(__builtin_fabs(x))), b = pyd_unpack(pyd_bits(__builtin_fabs(y)));
+  int sign = (int)((pyd_bits(x) ^ pyd_bits(y)) >> 63);
+  return (pyd_wide_t){(unsigned __int128)a.mantissa * b.mantissa << 20, a.exponent + b.exponent - 1075 - 20, sign};
+}
+// bits >> distance, with the lowest bit set if a bit that is cut off is 1 (a sticky bit).
+PYD_INLINE unsigned __int128 pyd_shift_sticky(unsigned __int128 bits, int distance) {
+  if (distance > 127) return bits != 0;
+  unsigned __int128 lost = bits & (((unsigned __int128)1 << distance) - 1);
+  return bits >> distance | (lost != 0);
+}
+// a + b; bits that are shifted out of the number with the lower exponent set its lowest bit.
+static pyd_wide_t pyd_add_wide(pyd_wide_t a, pyd_wide_t b) {
+  int distance = a.exponent - b.exponent, exponent = distance < 0 ? b.exponent : a.exponent;
+  pyd_wide_t* small = distance < 0 ? &a : &b;
+  small->bits = pyd_shift_sticky(small->bits, distance < 0 ? -distance : distance);
+  if (a.sign == b.sign) return (pyd_wide_t){a.bits + b.bits, exponent, a.sign};
+  if (a.bits >= b.bits) return (pyd_wide_t){a.bits - b.bits, exponent, a.sign};
+  return (pyd_wide_t){b.bits - a.bits, exponent, b.sign};
+}
+// The nearest double of a number that is not 0, ties to even.
+static double pyd_round_wide(pyd_wide_t x) {
+  uint64_t top = (uint64_t)(x.bits >> 64);
+  int zeros = top ? __builtin_clzll(top) : 64 + __builtin_clzll((uint64_t)x.bits);
+  unsigned __int128 p = x.bits << zeros;
+  int exponent = x.exponent - zeros + 75;  // biased, were 53 bits taken from the top
   int drop = exponent < 1 ? 75 + (1 - exponent) : 75;
   uint64_t kept = drop > 127 ? 0 : (uint64_t)(p >> drop);
   if (drop <= 128) {
@@ -206,8 +206,17 @@ double fma(double x, double y, double z) {
     kept += rest > half || (rest == half && (kept & 1));
   }
   // A carry out of the mantissa moves into the exponent, from subnormal to normal as well.
-  uint64_t result = exponent < 1 ? kept : exponent > 2046 ? 0x7ff0000000000000 : kept + ((uint64_t)(exponent - 1) << 52);
-  return pyd_double(result | (uint64_t)sign << 63);
+  uint64_t normal = exponent > 2046 ? 0x7ff0000000000000 : kept + ((uint64_t)(exponent - 1) << 52);
+  return pyd_double((exponent < 1 ? kept : normal) | (uint64_t)x.sign << 63);
+}
+// The sum is formed in 128 bits and rounded once.
+double fma(double x, double y, double z) {
+  if (!(__builtin_fabs(x) < PYD_INF && __builtin_fabs(y) < PYD_INF) || x == 0.0 || y == 0.0) return x * y + z;
+  if (!(__builtin_fabs(z) < PYD_INF)) return z + z;
+  pyd_wide_t product = pyd_wide_product(x, y);
+  if (z == 0.0) return pyd_round_wide(product);
+  pyd_wide_t sum = pyd_add_wide(product, pyd_wide(z));
+  return sum.bits == 0 ? 0.0 : pyd_round_wide(sum);
 }
 float fmaf(float x, float y, float z) {
   double product = (double)x * (double)y;  // exact
@@ -223,11 +232,12 @@ PYD_HOT double cbrt(double x) {
   double size = __builtin_fabs(x);
   int small = size < 0x1p-1022;
   uint64_t bits = pyd_bits(small ? size * 0x1p54 : size);
-  double z = pyd_double((bits & 0x000fffffffffffff) | 0x3ff0000000000000);  // [1, 2)
+  double z = pyd_double((bits & PYD_MANTISSA) | PYD_ONE_BITS);  // [1, 2)
   // The exponent is 3 third + rest; 54 is a multiple of 3.
-  double exponent = pyd_double(0x4338000000000000 + (bits >> 52)) - PYD_SHIFT - 1023.0;
+  double exponent = pyd_double(PYD_SHIFT_BITS + (bits >> 52)) - PYD_SHIFT - 1023.0;
   double shifted = exponent * 0x1.5555555555555p-2 + PYD_SHIFT, rest = exponent - 3.0 * (shifted - PYD_SHIFT);
-  // r near the inverse of the root, within 2^-14, then by the series of (1 - h)^(-1/3), h = 1 - z r^3, without divisions.
+  // r near the inverse of the root, within 2^-14, then by the series of (1 - h)^(-1/3), h = 1 - z r^3, without
+  // divisions.
   double r = PYD_RCBRT_P(z, z * z) * (rest == 0.0 ? 1.0 : rest > 0.0 ? 0.5 * PYD_CBRT4_1 : PYD_CBRT2_1);
   z *= rest == 0.0 ? 1.0 : rest > 0.0 ? 2.0 : 0.5;
   double h = PYD_FMA(-(z * r), r * r, 1.0);

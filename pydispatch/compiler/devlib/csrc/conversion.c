@@ -1,5 +1,5 @@
 // Conversions that compilers call: half and bfloat16 to and from float and double, 128-bit integers to and from
-// floating point; and integer powers. A half travels as _Float16, that is, in a floating-point register, on all targets.
+// floating point; and integer powers. A half is passed as _Float16, in a floating-point register, on all targets.
 #include "devlib.h"
 
 typedef __int128 ti_t;
@@ -17,7 +17,7 @@ PYD_INLINE uint32_t pyd_narrow(double x, int mantissa, int exponent) {
   }
   int e = (int)(size >> 52) - 1023 + bias;  // biased as in the narrow format; below 1 for its subnormal numbers
   if (e >= (1 << exponent) - 1) return sign | infinity;
-  uint64_t m = (size & 0x000fffffffffffff) | 0x0010000000000000;
+  uint64_t m = (size & PYD_MANTISSA) | PYD_LEADING_BIT;
   if (e < 1) {
     if (e < -mantissa) return sign;  // below half of the smallest
     drop += 1 - e;
@@ -78,7 +78,7 @@ float __extendbfsf2(__bf16 x) {
 tu_t __fixunsdfti(double x) {
   uint64_t bits = pyd_bits(x);
   int e = (int)(bits >> 52) - 1075;  // of the mantissa's lowest bit; with the sign bit set, huge
-  tu_t m = (bits & 0x000fffffffffffff) | 0x0010000000000000;
+  tu_t m = (bits & PYD_MANTISSA) | PYD_LEADING_BIT;
   if (!(x >= 1.0)) return 0;
   if (e > 75) return ~(tu_t)0;
   return e < 0 ? m >> -e : m << e;

@@ -29,6 +29,14 @@
 #define PYD_INF __builtin_inf()
 #define PYD_NAN __builtin_nan("")
 #define PYD_SHIFT 0x1.8p52  // adding it rounds to an integer, which is then in the low bits
+#define PYD_SHIFT_BITS 0x4338000000000000
+
+// Bits of a double.
+#define PYD_MANTISSA 0x000fffffffffffff
+#define PYD_LEADING_BIT 0x0010000000000000  // of the mantissa of a normal number, which is not stored
+#define PYD_SIGN_AND_EXPONENT 0xfff0000000000000
+#define PYD_ONE_BITS 0x3ff0000000000000
+#define PYD_SQRT_HALF_BITS 0x3fe6a09e667f3bcd
 
 PYD_INLINE uint64_t pyd_bits(double x) {
   union { double f; uint64_t u; } v = {x};
@@ -48,7 +56,18 @@ PYD_INLINE float pyd_float(uint32_t u) {
 }
 
 // The integer k, given k + PYD_SHIFT, whose bits are those of PYD_SHIFT plus k; any value for NaN.
-PYD_INLINE int64_t pyd_shifted_int(double shifted) { return (int64_t)(pyd_bits(shifted) - 0x4338000000000000); }
+PYD_INLINE int64_t pyd_shifted_int(double shifted) { return (int64_t)(pyd_bits(shifted) - PYD_SHIFT_BITS); }
+
+// 2^k for -1023 < k < 1024.
+PYD_INLINE double pyd_power2(int64_t k) { return pyd_double((uint64_t)(k + 1023) << 52); }
+
+// Logarithms reduce x to m = x 2^-k in [c, 2c) for a constant c: for the bits of x less those of c, which are `offset`,
+// k is in the exponent bits, `offset & PYD_SIGN_AND_EXPONENT`, and the bits of m are those of x less these.
+
+// k as a double, without a 64-bit conversion, which SSE2 and AVX2 lack.
+PYD_INLINE double pyd_exponent_of_offset(uint64_t offset) {
+  return pyd_double(PYD_SHIFT_BITS + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
+}
 
 // A number as an unevaluated sum; |lo| is at most half a unit in the last place of |hi|.
 typedef struct { double hi, lo; } pyd_dd_t;
@@ -78,7 +97,7 @@ PYD_INLINE pyd_dd_t pyd_two_prod(double a, double b) {
 // normal: callers clamp their arguments, so that |k| < 1200 and |x|, if it is not 0, is between 2^-501 and 2^61.
 PYD_INLINE double pyd_scale(double x, int64_t k) {
   int64_t first = k >> 1;
-  return x * pyd_double((uint64_t)(first + 1023) << 52) * pyd_double((uint64_t)(k - first + 1023) << 52);
+  return x * pyd_power2(first) * pyd_power2(k - first);
 }
 
 #endif  // PYD_DEVLIB_H_

@@ -28,7 +28,7 @@ PYD_HOT double erfc(double x) {
   double inverse = 1.0 / bottom.hi, g = top.hi * inverse;
   pyd_dd_t back = pyd_two_prod(g, bottom.hi);
   double low = ((top.hi - back.hi) - back.lo + (top.lo + PYD_ERFC_2) - g * bottom.lo) * inverse;
-  double upper = pyd_double(pyd_bits(size) & 0xfffffffff8000000);
+  double upper = pyd_double(pyd_bits(size) & PYD_UPPER_HALF);
   pyd_exp_t e = pyd_exp_dd(-(upper * upper), -((size - upper) * (size + upper)));
   double far = pyd_scale(g + PYD_FMA(g, e.m, low + low * e.m), e.k), middle = 1.0 - pyd_erf_middle(x);
   far = x < 0.0 ? 2.0 - far : far;

@@ -26,7 +26,7 @@ PYD_HOT double exp10(double x) {
 PYD_HOT double expm1(double x) {
   pyd_exp_t e = pyd_exp_dd(pyd_clamp(x, -100.0, 800.0), 0.0);
   // 2^k m + (2^k - 1), computed in halves, as k may be 1024; the rounding error of the difference, `lo`, is added, too.
-  double half = pyd_double((uint64_t)(e.k + 1022) << 52);
+  double half = pyd_power2(e.k - 1);
   pyd_dd_t sum = pyd_two_sum(half, -0.5);
   double y = (sum.hi + (half * e.m + sum.lo)) * 2.0;
   y = x > 0x1.62e42fefa39efp+9 ? PYD_INF : y;

@@ -35,8 +35,8 @@ PYD_HOT float coshf(float x) {
 #endif
 
 #if PYD_HAS_FMA
-// Near zero an odd polynomial, then 1 - 2/(e^2x + 1), which is 1 from 9.1 on. Of e^2x = 2^(k + f) the last digit does not
-// show; the shift leaves k + 127, an exponent, in the low bits.
+// Near zero an odd polynomial, then 1 - 2/(e^2x + 1), which is 1 from 9.1 on. Of e^2x = 2^(k + f) the last digit does
+// not show; the shift leaves k + 127, an exponent, in the low bits.
 PYD_HOT float tanhf(float x) {
   float size = __builtin_fabsf(x), z = x * x, bounded = size > 10.0f ? 10.0f : size;
   float shifted = PYD_FMAF(bounded, 2.0f * PYD_LOG2ES, PYD_SHIFTS + 127.0f), k = shifted - (PYD_SHIFTS + 127.0f);
@@ -90,10 +90,10 @@ PYD_HOT float erff(float x) {
   float far = PYD_FMAF(-PYD_EXP2S_P(f), pyd_float(pyd_bitsf(shifted) << 23), 1.0f);
   return __builtin_copysignf(size < 0.875f ? near : far, x);
 }
-// exp(-x^2) y Q with y = 1 / (1 + x/2), a polynomial Q of y - 3/8, and e^-x^2 = 2^k (1 + m); from 10.1 on it is 0. x^2,
-// Q and y Q are sums of two floats, and `error` is what y lacks, relative to it; what each of them adds is in `low`. The
-// result grows by 1 + 1.256 y times the relative growth of y. The error is at most 1.87 units in the last place, of all
-// floats.
+// exp(-x^2) y Q with y = 1 / (1 + x/2), a polynomial Q of y - 3/8, and e^-x^2 = 2^k (1 + m); from 10.1 on it is 0.
+// x^2, Q and y Q are sums of two floats, and `error` is what y lacks, relative to it; what each of them adds is in
+// `low`. The result grows by 1 + 1.256 y times the relative growth of y. The error is at most 1.87 units in the last
+// place, of all floats.
 PYD_HOT float erfcf(float x) {
   float size = __builtin_fabsf(x);
   size = size > 10.2f ? 10.2f : size;
@@ -111,6 +111,7 @@ PYD_HOT float erfcf(float x) {
   return x < 0.0f ? 2.0f - result : result;
 }
 #else
+// Near zero x + x P, P = PYD_ERFF_P; beyond, erfc(x) = exp(-x^2) Q, Q = PYD_ERFCXF_P.
 PYD_HOT float erff(float x) {
   double size = __builtin_fabs((double)x);
   size = size > 4.0 ? 4.0 : size;

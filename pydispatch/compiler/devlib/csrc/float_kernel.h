@@ -17,7 +17,7 @@ PYD_INLINE double pyd_expm1f_reduced(double r) {
 }
 // 2^k e^r. |k| < 1000, so that rounding to float does the overflow and the underflow.
 PYD_INLINE double pyd_expf_finish(double r, int64_t k) {
-  return (1.0 + pyd_expm1f_reduced(r)) * pyd_double((uint64_t)(k + 1023) << 52);
+  return (1.0 + pyd_expm1f_reduced(r)) * pyd_power2(k);
 }
 // e^x. Beyond the bounds the result rounds to a float of 0 or infinity.
 PYD_INLINE double pyd_expf_d(double x) {
@@ -28,7 +28,7 @@ PYD_INLINE double pyd_expf_d(double x) {
 PYD_INLINE double pyd_expm1f_d(double x) {
   double shifted = x * PYD_LOG2E_1 + PYD_SHIFT, k = shifted - PYD_SHIFT;
   double m = pyd_expm1f_reduced((x - k * PYD_LN2_1) - k * PYD_LN2_2);
-  double power = pyd_double((uint64_t)(pyd_shifted_int(shifted) + 1023) << 52);
+  double power = pyd_power2(pyd_shifted_int(shifted));
   return power * m + (power - 1.0);
 }
 
@@ -42,11 +42,9 @@ PYD_INLINE double pyd_atanhf_twice(double s) {
 }
 // x is a positive normal double (every positive float is one).
 PYD_INLINE pyd_logf_t pyd_logf_parts(double x) {
-  uint64_t bits = pyd_bits(x), offset = bits - 0x3fe6a09e667f3bcd;  // sqrt(1/2)
-  uint64_t exponent = offset & 0xfff0000000000000;
-  double m = pyd_double(bits - exponent);
-  // The exponent as a double without a 64-bit conversion, which SSE2 and AVX2 lack.
-  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
+  uint64_t bits = pyd_bits(x), offset = bits - PYD_SQRT_HALF_BITS;
+  double m = pyd_double(bits - (offset & PYD_SIGN_AND_EXPONENT));
+  double k = pyd_exponent_of_offset(offset);
   return (pyd_logf_t){k, pyd_atanhf_twice((m - 1.0) / (m + 1.0))};
 }
 // log x for a positive normal x.

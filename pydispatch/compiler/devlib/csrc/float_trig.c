@@ -35,11 +35,13 @@ PYD_INLINE double pyd_sinf_quadrant(double r, uint64_t n) {
 PYD_INLINE int pyd_is_infinite(float x) { return __builtin_fabsf(x) == __builtin_inff(); }
 
 #if PYD_HAS_FMA
-// The same without tables, which vectors would have to gather. Up to 2^45, n pi/2 is taken off. Beyond, x is 2^22, 2^51 or
-// 2^80 times an integer m below 2^52. So whole turns may be left out of the power times 2/pi, of whose pieces the products
-// with m are exact, and then out of the products.
+// The quadrant without tables, which vectors would have to gather. Up to 2^45, n pi/2 is taken off (`near`). Beyond, x
+// is 2^22, 2^51 or 2^80 times an integer m below 2^52. So whole turns may be left out of the power times 2/pi, of whose
+// pieces the products with m are exact, and then out of the products: a, b and c count quarter turns, and the nearest
+// multiples of 4 are taken off a and b.
 PYD_INLINE pyd_quadrantf_t pyd_reduces_d(float x) {
-  double shifted = PYD_FMA((double)x, PYD_TWO_OVER_PI_D_1, PYD_SHIFT), n = shifted - PYD_SHIFT, size = __builtin_fabs((double)x);
+  double shifted = PYD_FMA((double)x, PYD_TWO_OVER_PI_D_1, PYD_SHIFT), n = shifted - PYD_SHIFT;
+  double size = __builtin_fabs((double)x);
   double near = PYD_FMA(-n, PYD_PIO2_2, PYD_FMA(-n, PYD_PIO2_1, (double)x));
   int large = size >= 0x1p74, huge = size >= 0x1p103;
   double m = (double)x * (huge ? 0x1p-80 : large ? 0x1p-51 : 0x1p-22);

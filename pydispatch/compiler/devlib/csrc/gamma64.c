@@ -1,8 +1,8 @@
 // tgamma, lgamma and lgamma_r. Those of float round what double gives.
 //
-// Both go up to a number z = x + n of at least 12: Gamma(x) = Gamma(z) / (x (x + 1) ... (x + n - 1)), and Stirling's series
-// has log Gamma(z). Numbers, products and logarithms have twice the precision. log Gamma has zeros at 1 and 2: near them
-// it is a polynomial.
+// Both go up to a number z = x + n of at least 12: Gamma(x) = Gamma(z) / (x (x + 1) ... (x + n - 1)), and Stirling's
+// series has log Gamma(z). Numbers, products and logarithms have twice the precision. log Gamma has zeros at 1 and 2:
+// near them it is a polynomial.
 #include "kernel64.h"
 
 #define PYD_HALF_LOG_2PI_1 0x1.d67f1c864beb5p-1  // log(2 pi) / 2
@@ -115,6 +115,35 @@ static double pyd_tgamma(double x) {
   return pyd_scale(PYD_FMA(inverse, e.m, inverse), e.k - r.scale);
 }
 
+// log Gamma(1 + near) and log Gamma(2 + near), |near| <= 1/4.
+static double pyd_lgamma_near_1(double near) {
+  double tail = PYD_FMA(near, pyd_series(pyd_zeta, PYD_GAMMA_TERMS, near), -PYD_EULER_2);
+  return near * (tail - PYD_EULER_1) + 0.0;  // not -0 at 1
+}
+static double pyd_lgamma_near_2(double near) {
+  double tail = PYD_FMA(near, pyd_series(pyd_zeta_less_1, PYD_GAMMA_TERMS, near), PYD_ONE_LESS_EULER_2);
+  return near * (tail + PYD_ONE_LESS_EULER_1);
+}
+// log |Gamma(x)| of x < -30 that is no integer: Gamma(x) is pi / (x sin(pi x) Gamma(-x)), and x = n + f.
+static double pyd_lgamma_reflected(double x, int* out_sign) {
+  double size = __builtin_fabs(x), whole = (x - 0x1.8p52) + 0x1.8p52, f = x - whole, half = 0.5 * whole;
+  int is_even = (half - 0x1.8p52) + 0x1.8p52 == half;
+  *out_sign = is_even == (f > 0.0) ? 1 : -1;
+  double sine_pi = f * pyd_series(pyd_sine_pi, PYD_SINE_TERMS, f * f);
+  pyd_dd_t sine = pyd_log_dd(__builtin_fabs(sine_pi)), log = pyd_log_dd(size);
+  pyd_dd_t other = pyd_log_gamma((pyd_dd_t){size, 0.0});
+  return -(other.hi + (other.lo + ((sine.hi + log.hi) - PYD_LOG_PI)));
+}
+// log |Gamma(x)| = log |Gamma(x + n)| - log |x (x + 1) ... (x + n - 1)|.
+static double pyd_lgamma_rising(double x, int* out_sign) {
+  pyd_rising_t r = pyd_rising(x);
+  *out_sign = r.product.hi < 0.0 ? -1 : 1;
+  pyd_dd_t product = pyd_log_dd(__builtin_fabs(r.product.hi)), log = pyd_log_gamma(r.above);
+  product.lo += r.product.lo / r.product.hi;
+  log = pyd_add_dd(log, (pyd_dd_t){-product.hi, -product.lo});
+  return log.hi + log.lo;
+}
+
 // log |Gamma(x)|; the sign of Gamma(x) goes to out_sign.
 static double pyd_lgamma(double x, int* out_sign) {
   *out_sign = 1;
@@ -124,40 +153,18 @@ static double pyd_lgamma(double x, int* out_sign) {
     if (x == 0.0) *out_sign = pyd_bits(x) >> 63 ? -1 : 1;
     return PYD_INF;
   }
-  if (size < 0x1p-60) {
+  if (size < 0x1p-60) {  // Gamma(x) is 1 / x
     *out_sign = x < 0.0 ? -1 : 1;
     pyd_dd_t log = pyd_log_dd(size);
     return -(log.hi + log.lo);
   }
-  double near = x - 1.0;
-  if (near >= -0.25 && near <= 0.25) {
-    double tail = PYD_FMA(near, pyd_series(pyd_zeta, PYD_GAMMA_TERMS, near), -PYD_EULER_2);
-    return near * (tail - PYD_EULER_1) + 0.0;  // not -0 at 1
-  }
-  near = x - 2.0;
-  if (near >= -0.25 && near <= 0.25) {
-    double tail = PYD_FMA(near, pyd_series(pyd_zeta_less_1, PYD_GAMMA_TERMS, near), PYD_ONE_LESS_EULER_2);
-    return near * (tail + PYD_ONE_LESS_EULER_1);
-  }
+  if (x - 1.0 >= -0.25 && x - 1.0 <= 0.25) return pyd_lgamma_near_1(x - 1.0);
+  if (x - 2.0 >= -0.25 && x - 2.0 <= 0.25) return pyd_lgamma_near_2(x - 2.0);
   if (size >= 0x1p60) {  // whole, and so positive
     pyd_dd_t log = pyd_log_dd(size);
     return size * (log.hi - 1.0);
   }
-  if (x < -30.0) {  // pi / (x sin(pi x) Gamma(-x)), and x = n + f
-    double whole = (x - 0x1.8p52) + 0x1.8p52, f = x - whole, half = 0.5 * whole;
-    int is_even = (half - 0x1.8p52) + 0x1.8p52 == half;
-    *out_sign = is_even == (f > 0.0) ? 1 : -1;
-    double sine_pi = f * pyd_series(pyd_sine_pi, PYD_SINE_TERMS, f * f);
-    pyd_dd_t sine = pyd_log_dd(__builtin_fabs(sine_pi)), log = pyd_log_dd(size);
-    pyd_dd_t other = pyd_log_gamma((pyd_dd_t){size, 0.0});
-    return -(other.hi + (other.lo + ((sine.hi + log.hi) - PYD_LOG_PI)));
-  }
-  pyd_rising_t r = pyd_rising(x);
-  *out_sign = r.product.hi < 0.0 ? -1 : 1;
-  pyd_dd_t product = pyd_log_dd(__builtin_fabs(r.product.hi)), log = pyd_log_gamma(r.above);
-  product.lo += r.product.lo / r.product.hi;
-  log = pyd_add_dd(log, (pyd_dd_t){-product.hi, -product.lo});
-  return log.hi + log.lo;
+  return x < -30.0 ? pyd_lgamma_reflected(x, out_sign) : pyd_lgamma_rising(x, out_sign);
 }
 
 double tgamma(double x) { return pyd_tgamma(x); }

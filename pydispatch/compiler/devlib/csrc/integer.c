@@ -30,6 +30,21 @@ ti_t __ashrti3(ti_t a, int n) {
   return n ? (ti_t)PYD_JOIN((uint64_t)(high >> n), PYD_HIGH(a) << (64 - n) | PYD_LOW(a) >> n) : a;
 }
 
+#if !defined(__x86_64__)
+// The quotient of rest * 2^32 + next by divisor, which is below 2^32: rest < divisor, divisor >= 2^63 and next < 2^32.
+// The remainder goes to rest.
+static inline __attribute__((always_inline)) uint64_t pyd_quotient_digit(
+    uint64_t* rest, uint64_t next, uint64_t divisor) {
+  uint64_t top = divisor >> 32, bottom = divisor & 0xffffffff, guess = *rest / top, left = *rest % top;
+  while (guess >> 32 || guess * bottom > (left << 32 | next)) {  // at most twice
+    --guess;
+    left += top;
+    if (left >> 32) break;
+  }
+  *rest = (*rest << 32 | next) - guess * divisor;
+  return guess;
+}
+#endif
 // The quotient of high * 2^64 + low by divisor, high < divisor, so that it fits 64 bits; without an instruction, by two
 // steps of 32 bits. The remainder goes to out_rest.
 static uint64_t pyd_divide_step(uint64_t high, uint64_t low, uint64_t divisor, uint64_t* out_rest) {
@@ -41,20 +56,11 @@ static uint64_t pyd_divide_step(uint64_t high, uint64_t low, uint64_t divisor, u
   int shift = __builtin_clzll(divisor);
   divisor <<= shift;
   tu_t value = PYD_JOIN(high, low) << shift;
-  uint64_t top = divisor >> 32, bottom = divisor & 0xffffffff, rest = PYD_HIGH(value), quotient = 0;
-  for (int i = 0; i < 2; ++i) {
-    uint64_t next = i ? PYD_LOW(value) & 0xffffffff : PYD_LOW(value) >> 32;
-    uint64_t guess = rest / top, left = rest % top;
-    while (guess >> 32 || guess * bottom > (left << 32 | next)) {  // at most twice
-      --guess;
-      left += top;
-      if (left >> 32) break;
-    }
-    rest = (rest << 32 | next) - guess * divisor;
-    quotient = quotient << 32 | guess;
-  }
+  uint64_t rest = PYD_HIGH(value);
+  uint64_t upper = pyd_quotient_digit(&rest, PYD_LOW(value) >> 32, divisor);
+  uint64_t lower = pyd_quotient_digit(&rest, PYD_LOW(value) & 0xffffffff, divisor);
   *out_rest = rest >> shift;
-  return quotient;
+  return upper << 32 | lower;
 #endif
 }
 

@@ -40,13 +40,14 @@ PYD_INLINE double pyd_angle(double y, double x) {
   double by = large > 0x1p900 ? 0x1p-200 : large < 0x1p-700 ? 0x1p300 : 1.0;
   large *= by;
   small *= by;
-  int diagonal = small > 0x1.a827999fcef32p-2 * large;
+  int diagonal = small > 0x1.a827999fcef32p-2 * large;  // above tan(pi/8)
   double t = (diagonal ? small - large : small) / (diagonal ? small + large : large), z = t * t;
   pyd_dd_t angle = pyd_fast_sum(diagonal ? 0.5 * PYD_PIO2_1 : 0.0, t);
   double low = angle.lo + ((diagonal ? 0.5 * PYD_PIO2_2 : 0.0) + t * z * PYD_ATAN_P(z, z * z));
   // Measured from the y axis, from the negative x axis or from the positive one.
   int steep = y > size, negative = (int)(pyd_bits(x) >> 63), backward = steep != negative;
-  pyd_dd_t turned = pyd_fast_sum(steep ? PYD_PIO2_1 : negative ? 2.0 * PYD_PIO2_1 : 0.0, backward ? -angle.hi : angle.hi);
+  double base = steep ? PYD_PIO2_1 : negative ? 2.0 * PYD_PIO2_1 : 0.0;
+  pyd_dd_t turned = pyd_fast_sum(base, backward ? -angle.hi : angle.hi);
   double rest = steep ? PYD_PIO2_2 : negative ? 2.0 * PYD_PIO2_2 : 0.0;
   return turned.hi + (turned.lo + rest + (backward ? -low : low));
 }
@@ -60,11 +61,15 @@ PYD_HOT double atan(double x) {
 PYD_HOT double atan2(double y, double x) {
   double height = __builtin_fabs(y), width = __builtin_fabs(x);
   int nan = (x != x) | (y != y), far = height == PYD_INF, wide = width == PYD_INF;
-  // Infinity is 1 beside any number, which is 0 then; the diagonal when both are infinite.
+  // Infinity is 1 beside any number, which is 0 then; the diagonal when both are infinite. NaN is (1, 1), and (0, 0) is
+  // (1, 0), so that the quotient exists.
   double a = wide ? 0.0 : height, b = far ? 0.0 : width;
   a = nan | far ? 1.0 : a;
-  b = nan | wide | ((height == 0.0) & (width == 0.0)) ? 1.0 : b;
+  int zero = (height == 0.0) & (width == 0.0);
+  b = nan | wide | zero ? 1.0 : b;
   double angle = pyd_angle(a, __builtin_copysign(b, x)), quotient = a / b;  // which may be subnormal
-  angle = (x > 0.0) & (a < b * 0x1p-40) & (b > 0x1p-900) ? quotient : angle;
+  // An arc tangent below 2^-40 is its argument, rounded. b 2^-40 is a normal number, so that the comparison is exact.
+  int flat = (x > 0.0) & (a < b * 0x1p-40) & (b > 0x1p-900);
+  angle = flat ? quotient : angle;
   return __builtin_copysign(nan ? PYD_NAN : angle, y);
 }

@@ -32,6 +32,9 @@ PYD_INLINE double pyd_clamp(double x, double low, double high) {
   return x > high ? high : x;
 }
 
+#define PYD_LEAST_Z_BITS 0x3fe6000000000000  // of 0.6875
+#define PYD_UPPER_HALF 0xfffffffff8000000     // 26 bits of the mantissa: squares of such numbers are exact
+
 static const double pyd_log_table[128][3] = PYD_LOG_TABLE;
 
 // log(x) for finite x > 0, with a relative error near 2^-66.
@@ -40,10 +43,11 @@ static const double pyd_log_table[128][3] = PYD_LOG_TABLE;
 // in two halves). log x = k log 2 - log c + log1p(z c - 1); c is 1 around z = 1, where the first two terms vanish.
 PYD_INLINE pyd_dd_t pyd_log_dd(double x) {
   int small = x < 0x1p-1022;
-  uint64_t bits = pyd_bits(small ? x * 0x1p54 : x), offset = bits - 0x3fe6000000000000, index = (offset >> 45) & 127;
-  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT - (small ? 54.0 : 0.0);
-  double z = pyd_double(bits - (offset & 0xfff0000000000000));
-  double head = pyd_double(pyd_bits(z) & 0xfffffffff8000000);
+  uint64_t bits = pyd_bits(small ? x * 0x1p54 : x), offset = bits - PYD_LEAST_Z_BITS;
+  uint64_t index = (offset >> 45) & 127;  // the 7 upper bits of the mantissa
+  double k = pyd_exponent_of_offset(offset) - (small ? 54.0 : 0.0);
+  double z = pyd_double(bits - (offset & PYD_SIGN_AND_EXPONENT));
+  double head = pyd_double(pyd_bits(z) & PYD_UPPER_HALF);
   double inverse = pyd_log_table[index][0];
   pyd_dd_t f = pyd_two_sum(head * inverse - 1.0, (z - head) * inverse);
   pyd_dd_t square = pyd_two_prod(f.hi, f.hi);

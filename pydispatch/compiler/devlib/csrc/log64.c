@@ -12,9 +12,9 @@ PYD_INLINE pyd_log64_t pyd_log64_of(double k, double f) {
 // x is positive and finite.
 PYD_INLINE pyd_log64_t pyd_log64_parts(double x) {
   int small = x < 0x1p-1022;
-  uint64_t bits = pyd_bits(small ? x * 0x1p54 : x), offset = bits - 0x3fe6a09e667f3bcd;  // sqrt(1/2)
-  double m = pyd_double(bits - (offset & 0xfff0000000000000));
-  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
+  uint64_t bits = pyd_bits(small ? x * 0x1p54 : x), offset = bits - PYD_SQRT_HALF_BITS;
+  double m = pyd_double(bits - (offset & PYD_SIGN_AND_EXPONENT));
+  double k = pyd_exponent_of_offset(offset);
   return pyd_log64_of(k - (small ? 54.0 : 0.0), m - 1.0);
 }
 // The natural logarithm.
@@ -52,10 +52,10 @@ PYD_HOT double log10(double x) {
 // log(1 + hi + lo), finite, positive: f = hi 2^-k + (2^-k - 1); where hi is large the 1 does not matter.
 PYD_INLINE double pyd_log1p_dd(double hi, double lo) {
   double u = 1.0 + hi;
-  uint64_t bits = pyd_bits(u), offset = bits - 0x3fe6a09e667f3bcd, exponent = offset & 0xfff0000000000000;
-  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
-  int far = k > 100.0;
-  double back = pyd_double(0x3ff0000000000000 - (far ? 0 : exponent));
+  uint64_t bits = pyd_bits(u), offset = bits - PYD_SQRT_HALF_BITS, exponent = offset & PYD_SIGN_AND_EXPONENT;
+  double k = pyd_exponent_of_offset(offset);
+  int far = k > 100.0;  // where hi is large
+  double back = pyd_double(PYD_ONE_BITS - (far ? 0 : exponent));
   double product = hi * back, one = back - 1.0, near = product + one;  // the product is exact
   double lost = (product - (near - one)) + (one - (near - (near - one)));
   if (lo != 0.0) lost += lo * back;
@@ -96,9 +96,9 @@ PYD_HOT double acosh(double x) {
 // (1 + x)/(1 - x) = 2^k (1 + f), of which half the logarithm is k log(2)/2 + atanh(s), s = f/(2 + f): x where k is 0.
 PYD_HOT double atanh(double x) {
   double size = __builtin_fabs(x), t = size < 1.0 ? size : 0.5;
-  uint64_t offset = pyd_bits((1.0 + t) / (1.0 - t)) - 0x3fe6a09e667f3bcd;  // sqrt(1/2)
-  double power = pyd_double(0x3ff0000000000000 + (offset & 0xfff0000000000000));
-  double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
+  uint64_t offset = pyd_bits((1.0 + t) / (1.0 - t)) - PYD_SQRT_HALF_BITS;
+  double power = pyd_double(PYD_ONE_BITS + (offset & PYD_SIGN_AND_EXPONENT));
+  double k = pyd_exponent_of_offset(offset);
   double one = 1.0 - power, one_tail = 1.0 - (one + power), product = t * power;  // the product is exact
   double s = ((product + one) + (t + one_tail)) / ((power - product) + (1.0 + t)), z = s * s;
   double tail = 0.5 * (s * z * PYD_LOGF_P(z, z * z) + k * PYD_LN2_2), y = 0.5 * k * PYD_LN2_1 + (s + tail);

@@ -1,7 +1,7 @@
 // Rounding to integers, and the functions that only move or compare bits, in float and double.
 //
-// Where the target rounds in one instruction the compiler uses it; on plain SSE2 and on RISC-V without Zfa the sums with
-// 2^52 (2^23) do, which leave a select and no branch.
+// Where the target rounds in one instruction the compiler uses it; on plain SSE2 and on RISC-V without Zfa the sums
+// with 2^52 (2^23) do, which leave a select and no branch.
 #include "devlib.h"
 
 #if defined(__SSE4_1__) || defined(__aarch64__) || defined(__riscv_zfa)

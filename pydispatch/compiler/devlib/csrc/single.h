@@ -6,6 +6,9 @@
 #include "devlib.h"
 
 #define PYD_SHIFTS 0x1.8p23f  // adding it rounds to an integer, which is then in the low bits
+#define PYD_SHIFTS_BITS 0x4b400000
+#define PYD_TWO_THIRDS_BITS 0x3f2aaaab
+#define PYD_SIGN_AND_EXPONENT_S 0xff800000  // of the bits of a float
 #define PYD_INFS __builtin_inff()
 #define PYD_NANS __builtin_nanf("")
 #define PYD_LN2S_1 0x1.62e4p-1f  // 15 bits
@@ -44,12 +47,14 @@ PYD_INLINE float pyd_scales(float x, int32_t k) {
 PYD_INLINE float pyd_expm1s_reduced(float r) {
   return PYD_FMAF(r * r, PYD_FMAF(r, PYD_EXPS_P(r), 0.5f), r);
 }
-// r and k of x = k log 2 + r, |x| < 110; 0x4b400000 are the bits of PYD_SHIFTS.
+// The integer k, given k + PYD_SHIFTS, whose bits are those of PYD_SHIFTS plus k.
+PYD_INLINE int32_t pyd_shifted_ints(float shifted) { return (int32_t)(pyd_bitsf(shifted) - PYD_SHIFTS_BITS); }
+// r and k of x = k log 2 + r, |x| < 110.
 typedef struct { float r; int32_t k; } pyd_reduced_exps_t;
 PYD_INLINE pyd_reduced_exps_t pyd_reduced_exps(float x) {
   float shifted = PYD_FMAF(x, PYD_LOG2ES, PYD_SHIFTS), k = shifted - PYD_SHIFTS;
   float r = PYD_FMAF(-k, PYD_LN2S_HIGH, x);
-  return (pyd_reduced_exps_t){PYD_FMAF(-k, PYD_LN2S_LOW, r), (int32_t)(pyd_bitsf(shifted) - 0x4b400000)};
+  return (pyd_reduced_exps_t){PYD_FMAF(-k, PYD_LN2S_LOW, r), pyd_shifted_ints(shifted)};
 }
 // Of |x| < 110.
 PYD_INLINE pyd_exps_t pyd_exps_parts(float x) {
@@ -78,10 +83,9 @@ PYD_INLINE float pyd_expm1s(float x) {
   return 2.0f * PYD_FMAF(half, e.m, half - 0.5f);
 }
 
-// log x = k log 2 + f + tail, f and tail being the logarithm of a number in [2/3, 4/3).
+// log x = k log 2 + f + tail: x is 2^k m with m in [2/3, 4/3), and f + tail is the logarithm of m = 1 + f.
 typedef struct { float k, f, tail; } pyd_logs_t;
 
-// f is x 2^-k - 1.
 PYD_INLINE pyd_logs_t pyd_logs_of(float k, float f) {
   float square = f * f;
   return (pyd_logs_t){k, f, square * PYD_FMAF(f, PYD_LOGS_P(f), -0.5f)};
@@ -89,10 +93,13 @@ PYD_INLINE pyd_logs_t pyd_logs_of(float k, float f) {
 // x is positive and finite.
 PYD_INLINE pyd_logs_t pyd_logs_parts(float x) {
   int small = x < 0x1p-126f;
-  uint32_t bits = pyd_bitsf(small ? x * 0x1p23f : x), exponent = (bits - 0x3f2aaaab) & 0xff800000;  // 2/3
+  uint32_t bits = pyd_bitsf(small ? x * 0x1p23f : x);
+  uint32_t exponent = (bits - PYD_TWO_THIRDS_BITS) & PYD_SIGN_AND_EXPONENT_S;  // k, as the exponent bits of a float
   float k = (float)((int32_t)exponent >> 23) - (small ? 23.0f : 0.0f);
   return pyd_logs_of(k, pyd_float(bits - exponent) - 1.0f);
 }
+// The natural logarithm. log 2 is the sum of two floats, so that the product with k loses no digit that counts: k has 8
+// bits and PYD_LN2S_1 has 15.
 PYD_INLINE float pyd_logs_sum(pyd_logs_t y) {
   return PYD_FMAF(y.k, PYD_LN2S_1, y.f + PYD_FMAF(y.k, PYD_LN2S_2, y.tail));
 }
@@ -103,13 +110,14 @@ PYD_INLINE float pyd_logs_special(float x, float y) {
   y = x < 0.0f ? PYD_NANS : y;
   return x != x ? x : y;
 }
-// log(1 + x), x > -1 and finite. f = x 2^-k + (2^-k - 1) is rounded once; where x is large the 1 does not matter.
+// log(1 + x), x > -1 and finite. 1 + x is 2^k (1 + f) with 1 + f in [2/3, 4/3). f = x 2^-k + (2^-k - 1) is rounded
+// once; where x is large (`far`) the 1 does not matter, and f is that of the rounded sum.
 PYD_INLINE float pyd_log1ps(float x) {
-  float u = 1.0f + x;
-  uint32_t bits = pyd_bitsf(u), exponent = (bits - 0x3f2aaaab) & 0xff800000;
+  uint32_t bits = pyd_bitsf(1.0f + x), exponent = (bits - PYD_TWO_THIRDS_BITS) & PYD_SIGN_AND_EXPONENT_S;
   int32_t k = (int32_t)exponent >> 23;
-  float back = pyd_power2s(k > 60 ? -60 : -k);
-  float f = k > 60 ? pyd_float(bits - exponent) - 1.0f : PYD_FMAF(x, back, back - 1.0f);
+  int far = k > 60;
+  float back = pyd_power2s(far ? -60 : -k);
+  float f = far ? pyd_float(bits - exponent) - 1.0f : PYD_FMAF(x, back, back - 1.0f);
   return pyd_logs_sum(pyd_logs_of((float)k, f));
 }
 

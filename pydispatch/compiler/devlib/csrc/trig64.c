@@ -20,9 +20,9 @@ PYD_INLINE pyd_dd_t pyd_add_term(pyd_dd_t sum, double term) {
   return (pyd_dd_t){s.hi, sum.lo + s.lo};
 }
 
-// x = m 2^e, m below 2^68 and an integer wherever whole turns were left out of 2^e 2/pi. So whole turns may be left out of
-// the products too. What is left of these has so few bits that the nearest integer comes off exactly; then the terms are
-// as small as their sum, to which 2^-62 of a turn is the least that doubles come to.
+// x = m 2^e, m below 2^68 and an integer wherever whole turns were left out of 2^e 2/pi. So whole turns may be left out
+// of the products too. What is left of these has so few bits that the nearest integer comes off exactly; then the terms
+// are as small as their sum, to which 2^-62 of a turn is the least that doubles come to.
 PYD_INLINE pyd_quadrant_t pyd_reduce(double x) {
   uint64_t row = (pyd_bits(x) >> 56) & 127;
   row = row < 60 ? 60 : row;
@@ -43,11 +43,9 @@ PYD_INLINE pyd_quadrant_t pyd_reduce(double x) {
 
 static const uint64_t pyd_two_over_pi[21] = PYD_TWO_OVER_PI;
 
-// For |x| >= 2^20. With x = m 2^e, only 192 bits of 2/pi matter: higher ones add multiples of four quarter turns,
-// lower ones are below 2^-137 of a quarter turn.
-static __attribute__((noinline)) pyd_quadrant_t pyd_reduce_large(double x) {
-  uint64_t bits = pyd_bits(x), m = (bits & 0x000fffffffffffff) | 0x0010000000000000;
-  int first = (int)((bits >> 52) & 2047) - 1075 - 2 + 64;  // bit of the table with weight 2 after the product
+// The product of m < 2^53 and the 192 bits of 2/pi from bit `first` of the table on, which have the weights 2^1 and
+// less in the product: two integer and 126 fraction bits. Bits above wrap around.
+static unsigned __int128 pyd_quarter_turns(uint64_t m, int first) {
   int word = first >> 6, shift = first & 63;
   uint64_t a[3];
   for (int i = 0; i < 3; ++i) {
@@ -55,21 +53,30 @@ static __attribute__((noinline)) pyd_quadrant_t pyd_reduce_large(double x) {
     a[i] = pyd_two_over_pi[word + i] << shift | low;
   }
   unsigned __int128 high = (unsigned __int128)(a[0] * m) << 64;
-  unsigned __int128 turn = high + (unsigned __int128)a[1] * m + (uint64_t)((unsigned __int128)a[2] * m >> 64);
-  // turn has two integer and 126 fraction bits; take the nearest integer off.
-  unsigned __int128 rounded = turn + ((unsigned __int128)1 << 125);
-  int n = (int)(rounded >> 126);
-  __int128 fraction = (__int128)(turn << 2);  // signed, in units of 2^-128
+  return high + (unsigned __int128)a[1] * m + (uint64_t)((unsigned __int128)a[2] * m >> 64);
+}
+// fraction 2^-128 as the sum of two doubles.
+static pyd_dd_t pyd_fraction(__int128 fraction) {
   double sign = fraction < 0 ? -1.0 : 1.0;
   unsigned __int128 size = fraction < 0 ? -(unsigned __int128)fraction : (unsigned __int128)fraction;
   uint64_t top = (uint64_t)(size >> 64);
   int zeros = top ? __builtin_clzll(top) : 64;  // the nearest double is 2^-62 of a turn away, so top keeps some bits
   if (zeros < 64) size <<= zeros;
   uint64_t head = (uint64_t)(size >> 64) >> 11, tail = (uint64_t)(size >> 22) & 0x1fffffffffffff;
-  double unit = pyd_double((uint64_t)(1023 - zeros - 53) << 52) * sign;
-  double hi = (double)head * unit, lo = (double)tail * (unit * 0x1p-53);
-  pyd_dd_t r = pyd_two_prod(hi, PYD_PIO2_1);
-  r = pyd_fast_sum(r.hi, r.lo + (hi * PYD_PIO2_2 + lo * PYD_PIO2_1));
+  double unit = pyd_power2(-zeros - 53) * sign;
+  return (pyd_dd_t){(double)head * unit, (double)tail * (unit * 0x1p-53)};
+}
+// For |x| >= 2^20. With x = m 2^e, only 192 bits of 2/pi matter: higher ones add multiples of four quarter turns,
+// lower ones are below 2^-137 of a quarter turn.
+static __attribute__((noinline)) pyd_quadrant_t pyd_reduce_large(double x) {
+  uint64_t bits = pyd_bits(x), m = (bits & PYD_MANTISSA) | PYD_LEADING_BIT;
+  int first = (int)((bits >> 52) & 2047) - 1075 - 2 + 64;  // bit of the table with weight 2 after the product
+  unsigned __int128 turn = pyd_quarter_turns(m, first);
+  unsigned __int128 rounded = turn + ((unsigned __int128)1 << 125);
+  int n = (int)(rounded >> 126);  // the nearest integer
+  pyd_dd_t rest = pyd_fraction((__int128)(turn << 2));
+  pyd_dd_t r = pyd_two_prod(rest.hi, PYD_PIO2_1);
+  r = pyd_fast_sum(r.hi, r.lo + (rest.hi * PYD_PIO2_2 + rest.lo * PYD_PIO2_1));
   if (bits >> 63) {
     r.hi = -r.hi, r.lo = -r.lo;
     n = -n;
