@@ -129,17 +129,26 @@ def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(emitter, combine):
         return None
-    loop, block, next_value = combine.parent_op(), combine.parent, combine.results[0]
-    if not isinstance(loop, scf.ForOp) or block is None or next_value.uses.get_length() != 1:
+    loop, carried = combine.parent_op(), _carried_value(combine)
+    if isinstance(loop, scf.ForOp) and carried is not None and value in (carried, combine.results[0]):
+        return Order(combine, carried, KINDS[combine.name]) if _is_long(emitter, loop) else None
+    return None
+
+
+def _carried_value(combine: Operation) -> SSAValue | None:
+    """Return the loop-carried value `%max` of an operation `%next = combine %max, %x` in an `scf.for`.
+
+    Return None unless `%next` is only used as the next value of `%max`, and `%max` only by the operation.
+    """
+    block, next_value = combine.parent, combine.results[0]
+    if not isinstance(combine.parent_op(), scf.ForOp) or block is None or next_value.uses.get_length() != 1:
         return None
     (use,) = next_value.uses
     if use.operation is not block.last_op:  # the yield
         return None
     carried = block.args[1 + use.index]  # the first argument is the index of the loop
     is_only_use = carried.uses.get_length() == 1 and carried in combine.operands
-    if is_only_use and value in (carried, next_value) and _is_long(emitter, loop):
-        return Order(combine, carried, KINDS[combine.name])
-    return None
+    return carried if is_only_use else None
 
 
 def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:

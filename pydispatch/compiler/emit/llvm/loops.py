@@ -43,6 +43,7 @@ class Loop:
     label `before`, their edge from the body the label that is current before `end`.
 
     Attributes:
+        bounds: Range of the index.
         before: Label of the block before the loop; set by `begin`.
         counter: Name of the value of the loop's index; set by `begin`.
 
@@ -56,7 +57,7 @@ class Loop:
     def __init__(self, emitter: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
         """Name the labels of the loop's blocks; the first instruction is emitted by `begin`."""
         self._f = emitter
-        self._lower, self._upper, self._step = bounds
+        self.bounds = bounds
         self._type = type_
         self._predicate = predicate
         self._header, self._body_label, self._exit = map(emitter.body.new_label, ("head", "body", "after"))
@@ -69,13 +70,13 @@ class Loop:
         body.br(self._header)
         body.start(self._header)
         self._phi = body.phi(self._type)
-        self._phi.incoming.append((str(self._lower), self.before))
+        self._phi.incoming.append((str(self.bounds[0]), self.before))
         self.counter = self._phi.name
 
     def enter(self) -> None:
         """Emit the test of the counter, and begin the body."""
         body = self._f.body
-        continues = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._upper}")
+        continues = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self.bounds[1]}")
         body.cond_br(continues, self._body_label, self._exit)
         body.start(self._body_label)
 
@@ -86,7 +87,7 @@ class Loop:
         """
         body = self._f.body
         no_overflow = "nsw" if self._predicate == "slt" else "nuw"  # the flag for signed or unsigned counters
-        following = body.let(f"add {no_overflow} {self._type} {self.counter}, {self._step}")
+        following = body.let(f"add {no_overflow} {self._type} {self.counter}, {self.bounds[2]}")
         self._phi.incoming.append((following, body.label))
         body.br(self._header, f", !llvm.loop !{metadata}" if metadata is not None else "")
         body.start(self._exit)
@@ -112,16 +113,9 @@ def nest(
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
         keep_rolled: Whether LLVM must not unroll the innermost loop, even if it has few steps.
     """
-    # Begin the loops, from the outermost on. Only the innermost loop gets an access group and metadata, if it is
-    # parallel.
-    loops: list[Loop] = []
     indices: list[str] = []
-    group: int | None = None  # number of the metadata node of the access group
-    innermost_metadata: int | None = None  # number of the `!llvm.loop` node
-    is_vector_loop = False
-    # The position of the innermost range that becomes a loop; None if none does.
-    innermost = next((i for i in reversed(range(len(bounds))) if not _has_one_step(bounds[i])), None)
-    for level, range_ in enumerate(bounds):
+    loops: list[Loop] = []  # from the outermost on
+    for range_ in bounds:
         if _has_one_step(range_):
             indices.append(str(range_[0]))
             continue
@@ -130,21 +124,21 @@ def nest(
         loop.enter()
         loops.append(loop)
         indices.append(loop.counter)
-        if is_parallel and level == innermost:
-            is_vector_loop = is_vectorised(emitter, range_, computes_functions)
-            is_rolled = keep_rolled or is_vector_loop  # LLVM does not vectorize a loop that it unrolled completely
-            group, innermost_metadata = _parallel_metadata(emitter, is_rolled, lanes)
-    # The body, and the ends of the loops from the innermost one on.
-    if group is not None:
-        emitter.groups.append(group)
+    if not loops or not is_parallel:
+        body(indices)
+        for loop in reversed(loops):
+            loop.end()
+        return
+    innermost = loops.pop()
+    is_vector_loop = is_vectorised(emitter, innermost.bounds, computes_functions)
+    # LLVM does not vectorize a loop that it unrolled completely.
+    group, metadata = _parallel_metadata(emitter, keep_rolled or is_vector_loop, lanes)
+    emitter.groups.append(group)
     body(indices)
-    if group is not None:
-        emitter.groups.pop()
+    emitter.groups.pop()
+    innermost.end(metadata)
     for loop in reversed(loops):
-        if loop is loops[-1]:
-            loop.end(innermost_metadata)
-        else:
-            loop.end(unroll_disabled(emitter) if is_vector_loop else None)
+        loop.end(unroll_disabled(emitter) if is_vector_loop else None)
 
 
 def _parallel_metadata(emitter: FunctionEmitter, is_rolled: bool, lanes: int) -> tuple[int, int]:

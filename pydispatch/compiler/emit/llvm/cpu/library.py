@@ -34,10 +34,9 @@ def library(
         pages: For each export, the local memory that its code reserves, in units of 4096 bytes.
         functions: For each export, the symbol of its function, without sigil and quotes.
     """
-    header = "@pyd.header"
     yield _string("@pyd.name", executable)
     fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"  # the last two members are unused
-    yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
+    yield "@pyd.header", f"@pyd.header = private constant {{ i32, ptr, i32, i32 }} {fields}"
     yield from _names("@pyd.imports", "@pyd.import", [entry.marked_symbol for entry in imports])
     yield from _names("@pyd.names", "@pyd.export", [export.name for export in exports])
     yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
@@ -45,21 +44,26 @@ def library(
         f"{ATTRS} {_export_attributes(export, own_pages)}" for export, own_pages in zip(exports, pages, strict=True)
     )
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
+    type_, value = _library_structure(len(exports), len(imports), constants)
+    yield "@pyd.library", f"@pyd.library = private constant {type_} {value}"
+    yield QUERY_SYMBOL, _query_function()
+
+
+def _library_structure(exports: int, imports: int, constants: int) -> tuple[str, str]:
+    """Return the LLVM type and constant of the library, which refers to the other tables, from the sizes of these."""
     null = "ptr", "null"  # optional tables that this compiler does not write
     export_table = _struct(
-        count=("i32", len(exports)), ptrs=("ptr", "@pyd.functions"), attrs=("ptr", "@pyd.attrs"), params=null,
+        count=("i32", exports), ptrs=("ptr", "@pyd.functions"), attrs=("ptr", "@pyd.attrs"), params=null,
         occupancy=null, names=("ptr", "@pyd.names"), tags=null, parameter_names=null, source_locations=null,
         stage_locations=null,
     )  # fmt: skip
-    type_, value = _struct(
-        header=("ptr", header),
-        imports=_struct(count=("i32", len(imports)), symbols=("ptr", "@pyd.imports" if imports else "null")),
+    return _struct(
+        header=("ptr", "@pyd.header"),
+        imports=_struct(count=("i32", imports), symbols=("ptr", "@pyd.imports" if imports else "null")),
         exports=export_table,
         constants=_struct(count=("i32", constants)),
         sources=("{ i32, ptr }", "zeroinitializer"),
     )
-    yield "@pyd.library", f"@pyd.library = private constant {type_} {value}"
-    yield QUERY_SYMBOL, _query_function()
 
 
 def _query_function() -> str:

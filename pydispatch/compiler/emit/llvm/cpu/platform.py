@@ -53,14 +53,6 @@ class CpuPlatform(Platform[FunctionEmitter]):
         alignment: Alignment in bytes that the functions emitted so far require of bindings.
         local_memory: Bytes of local memory that those functions reserve, together.
         imports: The functions that they import.
-
-    Args:
-        arch: The architecture, such as "x86_64".
-        features: LLVM features that code may use.
-        executable: The name in the library tables of this module; None if another module contains the tables.
-        exports: The exports of the executable.
-        constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
-        functions: The functions of the module, by name; None for a module whose functions call no imports.
     """
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
@@ -76,7 +68,13 @@ class CpuPlatform(Platform[FunctionEmitter]):
     ) -> None:
         """Collect the imports that the exports reach; no function is emitted yet.
 
-        executable: name of the executable for the library's tables; None if another module contains the tables.
+        Args:
+            arch: The architecture, such as "x86_64".
+            features: LLVM features that code may use.
+            executable: Name of the executable for the library's tables; None if another module contains the tables.
+            exports: The exports of the executable.
+            constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
+            functions: The functions of the module, by name; None for a module whose functions call no imports.
         """
         self.arch = arch
         self.features = features
@@ -84,7 +82,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         self.local_memory = 0  # bytes; workgroup_memory() raises it
         self.constant_words = max((export.layout.constants for export in exports), default=0)
         names = [export.name for export in exports]
-        self.import_calls = ImportCalls(functions or {}, names, self._field_of)
+        self.import_calls = ImportCalls(functions or {}, names, self._load_field)
         self.imports = self.import_calls.table
         self._executable = executable
         self._exports = exports
@@ -103,7 +101,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """Emit the return of an export: `status`, the name of an i32, or 0 (success) for None."""
         emitter.body.emit(f"ret i32 {status or 0}")
 
-    def _field_of(
+    def _load_field(
         self, emitter: FunctionEmitter, base: str, offset: int, type_: str, align: int, metadata: str = ""
     ) -> str:
         """Emit the load of a field at `base` + `offset` into the entry block, once, and return it.
@@ -135,16 +133,16 @@ class CpuPlatform(Platform[FunctionEmitter]):
         `align` is the alignment in bytes that the code requires of it, and that LLVM may assume.
         """
         self.alignment = max(self.alignment, align)
-        pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", align=8)
+        pointers = self._load_field(emitter, "%dispatch", _BINDINGS, "ptr", align=8)
         alignment_node = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
-        return self._field_of(emitter, pointers, 8 * ordinal, "ptr", align=8, metadata=f", !align !{alignment_node}")
+        return self._load_field(emitter, pointers, 8 * ordinal, "ptr", align=8, metadata=f", !align !{alignment_node}")
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
         """Return a dispatch constant of the layout, from 32-bit word `ordinal` on.
 
         `words` is the number of words of a constant of type index, 1 or 2. Other types state their own width.
         """
-        table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", align=8)
+        table = self._load_field(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", align=8)
         return self._word(emitter, table, ordinal, type_, count=words)
 
     def _word(self, emitter: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
@@ -157,28 +155,20 @@ class CpuPlatform(Platform[FunctionEmitter]):
             type_: Type of the scalar.
             count: Number of words of an index, 1 or 2.
         """
-        offset = _WORD_BYTES * ordinal
-        is_index = isinstance(type_, IndexType)
-        width = _WORD_BITS * count if is_index else bit_width(type_)
-        # An index is an i64 in LLVM IR, so that an index of one word is extended.
-        needs_no_conversion = width == 2 * _WORD_BITS or (width == _WORD_BITS and not is_index)
-        if needs_no_conversion:  # two words are only aligned like one
-            return self._field_of(emitter, words, offset, scalar(type_), align=_WORD_BYTES)
+        key, offset = (words, ordinal, str(type_)), _WORD_BYTES * ordinal
+        if isinstance(type_, IndexType):  # an i64 in LLVM IR
+            if count == 2:
+                return self._load_field(emitter, words, offset, "i64", align=_WORD_BYTES)
+            word = self._load_field(emitter, words, offset, "i32", align=_WORD_BYTES)
+            return emitter.once(key, lambda: emitter.body.let_entry(f"zext i32 {word} to i64"))
+        width = bit_width(type_)
+        if width in (_WORD_BITS, 2 * _WORD_BITS):  # two words have the alignment of one
+            return self._load_field(emitter, words, offset, scalar(type_), align=_WORD_BYTES)
         if width > _WORD_BITS:
             note = "split it into i32 or i64 constants"
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
-        word = self._field_of(emitter, words, offset, "i32", align=_WORD_BYTES)
-
-        def convert() -> str:
-            """Emit the scalar of `type_` from `word`: an index, an integer of up to 32 bits, or the bits of a float."""
-            if isinstance(type_, IndexType):
-                return emitter.body.let_entry(f"zext i32 {word} to i64")
-            narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")
-            if not is_float(type_):
-                return narrow
-            return emitter.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}")
-
-        return emitter.once((words, ordinal, str(type_)), convert)
+        word = self._load_field(emitter, words, offset, "i32", align=_WORD_BYTES)
+        return emitter.once(key, lambda: _low_bits(emitter, word, type_))
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
         """Return the executable constant that `key` names, one of the platform's `constants`, as a scalar of `type_`.
@@ -196,7 +186,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         has_two_words = self._constants[ordinal : ordinal + 2] == (key, key)  # a constant of 64 bits is listed twice
         if is_wide and not has_two_words:
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
-        words = self._field_of(emitter, "%env", _CONSTANTS, "ptr", align=8)
+        words = self._load_field(emitter, "%env", _CONSTANTS, "ptr", align=8)
         return self._word(emitter, words, ordinal, type_, count=2 if is_wide else 1)
 
     def grid(self, emitter: FunctionEmitter, grid_property: str, dimension: int) -> str:
@@ -206,7 +196,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """
         base, fields = _GRID[grid_property]
         offset, type_ = fields[dimension]
-        value = self._field_of(emitter, base, offset, type_, align=4 if type_ == "i32" else 2)
+        value = self._load_field(emitter, base, offset, type_, align=4 if type_ == "i32" else 2)
         return emitter.once((grid_property, dimension), lambda: emitter.body.let_entry(f"zext {type_} {value} to i64"))
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
@@ -219,7 +209,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         self.local_memory = start + byte_size
         if self.local_memory > MAX_PAGES * PAGE:
             raise emitter.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
-        base = self._field_of(emitter, "%workgroup", _LOCAL_MEMORY, "ptr", align=8)
+        base = self._load_field(emitter, "%workgroup", _LOCAL_MEMORY, "ptr", align=8)
         return emitter.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
 
     def barrier(self, emitter: FunctionEmitter) -> None:
@@ -228,7 +218,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
         """Return a field of `hal.import.fields` that an import requests, as (LLVM type, operand)."""
         if name == "processor_id":
-            return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", align=4)
+            return "i32", self._load_field(emitter, "%workgroup", _PROCESSOR_ID, "i32", align=4)
         if name == "processor_data":
             return "ptr", emitter.once(
                 "processor", lambda: emitter.body.let_entry(f"getelementptr i8, ptr %env, i64 {_PROCESSOR}")
@@ -262,3 +252,12 @@ class CpuPlatform(Platform[FunctionEmitter]):
             functions=[export_symbol(export.name) for export in self._exports],
         )
         module.globals.update(tables)
+
+
+def _low_bits(emitter: FunctionEmitter, word: str, type_: Attribute) -> str:
+    """Emit, in the entry block, a scalar of fewer than 32 bits from the low bits of an i32."""
+    width = bit_width(type_)
+    narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")
+    if not is_float(type_):
+        return narrow
+    return emitter.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}")

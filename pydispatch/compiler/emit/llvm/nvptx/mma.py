@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, StringAttr
@@ -102,73 +103,70 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     # The first row and column of C that the lane has: (lane // 8) * row_step and (lane % 8) * column_step.
     row = body.times(body.shift_right(lane, 3), layout.row_step)
     column = body.times(body.low_bits(lane, 7), layout.column_step)
-    left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
-    right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
+    row_pointer = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
+    column_pointer = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
+    left = _LaneFactor(emitter, lhs, row_pointer, dim=0, offsets=layout.rows, run=run)
+    right = _LaneFactor(emitter, rhs, column_pointer, dim=1, offsets=layout.columns, run=run)
     sum_addresses, sums = _load_sums(emitter, accumulator)
     for step in range(depth):
-        row_factors = _load_factors(emitter, lhs, left, dim=0, step=step, offsets=layout.rows, run=run)
-        column_factors = _load_factors(emitter, rhs, right, dim=1, step=step, offsets=layout.columns, run=run)
+        row_factors, column_factors = left.load(step), right.load(step)
         for slot, (i, j) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             sums[slot] = _multiply_add(emitter, accumulator, row_factors[i], column_factors[j], sums[slot])
     _store_sums(emitter, accumulator, sum_addresses, sums)
 
 
-def _load_factors(
-    emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, offsets: Sequence[int], run: int
-) -> dict[int, str]:
-    """Emit the loads of the elements of A or B that a lane multiplies in a step of K, and return them by offset.
+@dataclass(frozen=True)
+class _LaneFactor:
+    """The rows of A, or the columns of B, that a lane multiplies by scalar multiply-adds.
 
-    For offsets 0 to 3 and 16 to 19 with `run` 4, the runs that begin at 0 and at 16 are loaded. The result maps each of
-    the eight offsets to its element.
-
-    Args:
+    Attributes:
         emitter: Emitter of the function.
         memref: A or B.
         base: Pointer to the lane's first row (of A) or column (of B).
         dim: Dimension of the rows or columns in the memref.
-        step: Step of K.
         offsets: Rows or columns of the lane's sums, counted from its first one; they repeat, since several sums are in
             a row or column.
         run: Number of adjacent rows or columns that one load reads, of up to 16 bytes.
     """
-    # The first offset of each run is a multiple of `run`.
-    factors: dict[int, str] = {}
-    for first in sorted({offset - offset % run for offset in offsets}):
-        values = _load_neighbours(emitter, memref, base, dim=dim, step=step, first=first, run=run)
-        factors.update((first + i, value) for i, value in enumerate(values))
-    return factors
 
+    emitter: FunctionEmitter
+    memref: MemRef
+    base: str
+    dim: int
+    offsets: Sequence[int]
+    run: int
 
-def _load_neighbours(
-    emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, first: int, run: int
-) -> list[str]:
-    """Emit the loads of `run` neighbours along a dimension of a matrix: one load if they are contiguous.
+    def load(self, step: int) -> dict[int, str]:
+        """Emit the loads of the elements that the lane multiplies in a step of K, and return them by offset.
 
-    That load is aligned to its size: `first`, the lane's first index along `dim` and the stride of the other dimension
-    are multiples of `run`.
+        For offsets 0 to 3 and 16 to 19 with `run` 4, the runs that begin at 0 and at 16 are loaded. The result maps
+        each of the eight offsets to its element.
+        """
+        factors: dict[int, str] = {}
+        first_offsets = {offset - offset % self.run for offset in self.offsets}
+        for first in sorted(first_offsets):
+            factors.update((first + i, value) for i, value in enumerate(self._load_run(step, first)))
+        return factors
 
-    Args:
-        emitter: Emitter of the function.
-        memref: The matrix.
-        base: Pointer to its first element for this lane.
-        dim: Dimension of the neighbours, 0 or 1.
-        step: Index along the other dimension, counted from `base`.
-        first: Index of the first neighbour, counted from `base`; a multiple of `run`.
-        run: Number of elements, at most 16 bytes in all.
-    """
-    stride, other_stride = memref.strides[dim], memref.strides[1 - dim]
-    assert isinstance(stride, int) and isinstance(other_stride, int)
-    type_, size = scalar(memref.element), bit_width(memref.element) // 8
-    if stride == 1:
-        address = _pointer(emitter, memref, base, step * other_stride + first)
-        vector = f"<{run} x {type_}>"
-        wide = emitter.body.let(
-            f"load {vector}, ptr {address}, align {min(WIDE, run * size)}{emitter.access_metadata(memref)}"
-        )
-        return [emitter.body.let(f"extractelement {vector} {wide}, i64 {i}") for i in range(run)]
-    addresses = [_pointer(emitter, memref, base, step * other_stride + (first + i) * stride) for i in range(run)]
-    access = emitter.access_metadata(memref)
-    return [emitter.body.let(f"load {type_}, ptr {address}, align {size}{access}") for address in addresses]
+    def _load_run(self, step: int, first: int) -> list[str]:
+        """Emit the loads of the run that begins at offset `first`: one load if its elements are contiguous.
+
+        That load is aligned to its size: `first`, the lane's first row or column and the stride of K are multiples of
+        `run`.
+        """
+        stride, stride_of_k = self.memref.strides[self.dim], self.memref.strides[1 - self.dim]
+        assert isinstance(stride, int) and isinstance(stride_of_k, int)
+        emitter, memref, run = self.emitter, self.memref, self.run
+        type_, size = scalar(memref.element), bit_width(memref.element) // 8
+        if stride == 1:
+            address = _pointer(emitter, memref, self.base, step * stride_of_k + first)
+            vector, align = f"<{run} x {type_}>", min(WIDE, run * size)
+            wide = emitter.body.let(f"load {vector}, ptr {address}, align {align}{emitter.access_metadata(memref)}")
+            return [emitter.body.let(f"extractelement {vector} {wide}, i64 {i}") for i in range(run)]
+        offsets = (step * stride_of_k + (first + i) * stride for i in range(run))
+        addresses = [_pointer(emitter, memref, self.base, offset) for offset in offsets]
+        access = emitter.access_metadata(memref)
+        return [emitter.body.let(f"load {type_}, ptr {address}, align {size}{access}") for address in addresses]
 
 
 def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: str, sum_: str) -> str:
@@ -177,7 +175,8 @@ def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: 
     if is_float(accumulator.element):
         name = f"llvm.fma.f{bit_width(accumulator.element)}"
         return emitter.intrinsic(name, type_, (type_, lhs), (type_, rhs), (type_, sum_))
-    return emitter.body.let(f"add {type_} {sum_}, {emitter.body.let(f'mul {type_} {lhs}, {rhs}')}")
+    product = emitter.body.let(f"mul {type_} {lhs}, {rhs}")
+    return emitter.body.let(f"add {type_} {sum_}, {product}")
 
 
 # Tensor cores

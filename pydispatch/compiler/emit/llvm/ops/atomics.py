@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.memref import address
 from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.emit.llvm.values import MemRef
 from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of, kind_of, only_reads, why_not
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
@@ -23,37 +24,41 @@ INSTRUCTIONS = {
 def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower an atomic update of one element, whose result is the element before the update.
 
-    It becomes one instruction if the machine has it, else a loop of compare-exchanges. The operands are the value, the
-    memref and its indices; those of `pyd.compare_exchange` end with the expected element.
-
-        %old = memref.atomic_rmw addi %v, %m[%i]    ->    %old = atomicrmw add ptr %p, i32 %v monotonic
+    %old = memref.atomic_rmw addi %v, %m[%i]    ->    %old = atomicrmw add ptr %p, i32 %v monotonic
     """
     kind, target = kind_of(op), emitter.memref(op.operands[1])
-    element = target.element
-    if problem := why_not(kind, element):
-        raise emitter.error(f"atomic '{kind}' on {element} cannot be compiled into a kernel", problem)
+    if problem := why_not(kind, target.element):
+        raise emitter.error(f"atomic '{kind}' on {target.element} cannot be compiled into a kernel", problem)
     if target.read_only:
         raise emitter.error(
             "an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan"
         )
     pointer = address(emitter, target, [emitter.index(o) for o in indices_of(op)])
+    emitter.define(op.results[0], _update(emitter, op, target, pointer))
+
+
+def _update(emitter: FunctionEmitter, op: Operation, target: MemRef, pointer: str) -> str:
+    """Emit the atomic update `op` of the element of `target` at `pointer`, and return the old element.
+
+    It becomes one instruction if the machine has it, else a loop of compare-exchanges. The operands of `op` are the
+    value, the memref and its indices; those of `pyd.compare_exchange` end with the expected element.
+    """
+    kind, element = kind_of(op), target.element
+    if not emitter.platform.concurrent and target.root in ("stack", "workgroup"):
+        return _update_private(emitter, op, pointer, element)  # memory of one thread: a plain load and store
     # Whether the machine has atomic operations of the element's width; narrower ones are on the word around it.
     has_own_word = bit_width(element) >= emitter.platform.least_atomic
-    if not emitter.platform.concurrent and target.root in ("stack", "workgroup"):
-        old = _update_private(emitter, op, pointer, element)  # memory of one thread: a plain load and store
-    elif kind == "compare_exchange" and has_own_word:
+    if kind == "compare_exchange" and has_own_word:
         expected, value = emitter.get(op.operands[-1]), emitter.get(op.operands[0])
-        old = _compare_exchange(emitter, pointer, element, expected=expected, value=value)
-    elif only_reads(op) and has_own_word:  # such as an addition of 0
-        old = _atomic_load(emitter, pointer, scalar(element), alignment(element))
-    elif (instruction := _instruction(emitter, kind, element)) is not None:
+        return _compare_exchange(emitter, pointer, element, expected=expected, value=value)
+    if only_reads(op) and has_own_word:  # such as an addition of 0
+        return _atomic_load(emitter, pointer, scalar(element), alignment(element))
+    if (instruction := _instruction(emitter, kind, element)) is not None:
         operands = f"ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
-        old = emitter.body.let(f"atomicrmw {instruction} {operands} {emitter.platform.atomic_scope}monotonic")
-    elif has_own_word:  # no instruction, such as for a maximum of floats
-        old = _exchange_element(emitter, op, pointer, element)
-    else:
-        old = _exchange_part_of_word(emitter, op, pointer, element)
-    emitter.define(op.results[0], old)
+        return emitter.body.let(f"atomicrmw {instruction} {operands} {emitter.platform.atomic_scope}monotonic")
+    if has_own_word:  # no instruction, such as for a maximum of floats
+        return _exchange_element(emitter, op, pointer, element)
+    return _exchange_part_of_word(emitter, op, pointer, element)
 
 
 def _instruction(emitter: FunctionEmitter, kind: str, element: Attribute) -> str | None:
@@ -123,28 +128,39 @@ def _exchange_part_of_word(emitter: FunctionEmitter, op: Operation, pointer: str
         element: Type of the element.
     """
     type_, bits_type, let = scalar(element), f"i{bit_width(element)}", emitter.body.let
-    # The address of the word, a multiple of 4 bytes; the position of the element in it in bits; and a mask of the other
-    # bits. For an i8 at the address 0x1002: the word at 0x1000, the shift 16 and the mask 0xFF00FFFF.
-    offset_in_word = let(f"and i64 {let(f'ptrtoint ptr {pointer} to i64')}, 3")
-    word = let(f"getelementptr i8, ptr {pointer}, i64 {let(f'sub i64 0, {offset_in_word}')}")
-    shift = let(f"shl i32 {let(f'trunc i64 {offset_in_word} to i32')}, 3")
-    other_bits = let(f"xor i32 {let(f'shl i32 {(1 << bit_width(element)) - 1}, {shift}')}, -1")
+    word, shift = _word_around(emitter, pointer)
+    mask = let(f"shl i32 {(1 << bit_width(element)) - 1}, {shift}")
+    mask_of_others = let(f"xor i32 {mask}, -1")
 
     def new_word(seen: str) -> tuple[str, str]:
-        """Return the old element, the bits above the low `shift` bits of the word `seen`, and the new word.
-
-        The update `op` computes the new element from the old one. `other_bits` masks the rest of the word.
-        """
-        bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {bits_type}")
-        old = _cast(emitter, bits, source=bits_type, target=type_)
+        """Return the element in the word `seen`, and the word with the new element, which `op` computes from it."""
+        seen_bits = let(f"lshr i32 {seen}, {shift}")
+        old_bits = let(f"trunc i32 {seen_bits} to {bits_type}")
+        old = _cast(emitter, old_bits, source=bits_type, target=type_)
         new = combined(emitter, emitter.module.lowerings, op, element, old)
         new_bits = _cast(emitter, new, source=type_, target=bits_type)
-        shifted = let(f"shl i32 {let(f'zext {bits_type} {new_bits} to i32')}, {shift}")
-        return old, let(f"or i32 {let(f'and i32 {seen}, {other_bits}')}, {shifted}")
+        widened = let(f"zext {bits_type} {new_bits} to i32")
+        shifted = let(f"shl i32 {widened}, {shift}")
+        other_bits = let(f"and i32 {seen}, {mask_of_others}")
+        return old, let(f"or i32 {other_bits}, {shifted}")
 
     # The first read of the word is an atomic update too, one that changes nothing: `or` with 0.
     initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
     return _compare_exchange_loop(emitter, word, "i32", align=4, initial=initial, new_word=new_word)
+
+
+def _word_around(emitter: FunctionEmitter, pointer: str) -> tuple[str, str]:
+    """Emit the address of the 32-bit word around an address, and the bits (i32) of the word before the address.
+
+    For the address 0x1002 they are 0x1000 and 16.
+    """
+    let = emitter.body.let
+    byte = let(f"ptrtoint ptr {pointer} to i64")
+    offset_in_word = let(f"and i64 {byte}, 3")
+    back = let(f"sub i64 0, {offset_in_word}")
+    word = let(f"getelementptr i8, ptr {pointer}, i64 {back}")
+    byte_in_word = let(f"trunc i64 {offset_in_word} to i32")
+    return word, let(f"shl i32 {byte_in_word}, 3")
 
 
 def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> str:

@@ -264,26 +264,40 @@ def loop_over_k(
     """
     # The number of dimensions of K. B also has the dimension N, and that of the group if there is one.
     dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
-    # A size may be static in one operand only.
-    sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
+    return run_nested_steps(emitter, sizes_of_k(lhs, rhs, dims), types, initial, unrolling(len(types)), step)
 
-    def emit_loop(indices: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the loop over the dimension of K after those of `indices`, and return the carried values after it.
 
-        `sizes` are those of the `dims` dimensions of K. The innermost loop runs `step`.
-        """
-        size, is_innermost = sizes[len(indices)], len(indices) == dims - 1
+def sizes_of_k(lhs: MemRef, rhs: MemRef, dims: int) -> list[Index]:
+    """Return the sizes of the `dims` dimensions of K, of A [M, K...] and B [K..., N].
 
-        def inner_step(index: Index, inner_values: list[str]) -> list[str]:
-            """Emit an iteration of this loop: `step`, or the loop over the next dimension."""
-            if is_innermost:
-                return step((*indices, index), inner_values)
-            return emit_loop((*indices, index), inner_values)
+    A size may be static in one operand only.
+    """
+    return [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
-        unroll = unrolling(len(types)) if is_innermost else 1
-        return run_steps(emitter, size, types, values, unroll, inner_step)
 
-    return emit_loop((), initial)
+def run_nested_steps(
+    emitter: FunctionEmitter,
+    sizes: Sequence[Index],
+    types: Sequence[str],
+    initial: list[str],
+    unroll: int,
+    step: NestedStep,
+) -> list[str]:
+    """Emit nested loops of `step` over these sizes, the last one innermost, and return the final carried values.
+
+    The arguments are those of `run_steps`; `unroll` is for the innermost loop.
+    """
+    size, *inner_sizes = sizes
+    if not inner_sizes:
+        return run_steps(emitter, size, types, initial, unroll, lambda index, values: step((index,), values))
+
+    def run_inner_loops(index: Index, values: list[str]) -> list[str]:
+        """Emit the loops over `inner_sizes`, at an index of this loop."""
+        return run_nested_steps(
+            emitter, inner_sizes, types, values, unroll, lambda indices, inner: step((index, *indices), inner)
+        )
+
+    return run_steps(emitter, size, types, initial, unroll=1, step=run_inner_loops)
 
 
 def unrolling(independent: int) -> int:

@@ -119,11 +119,7 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
             "pass a memref<...> for it to write its results into",
         )
     arguments = _linked_arguments(emitter, callee, operands)
-    result_type = "void"  # with the attribute that extends a small integer
-    if outputs and _as_bits(emitter, outputs[0]):
-        result_type = f"zeroext i{bit_width(outputs[0])}"
-    elif outputs:
-        result_type = extension(emitter, outputs[0], _nth(attribute(callee, "res_attrs"), 0)) + scalar(outputs[0])
+    result_type = _extended_result_type(emitter, callee)
     parameters = ", ".join(f"{argument.type} {argument.extension}".rstrip() for argument in arguments)
     emitter.module.declare(name, f"declare hidden {result_type} @{quoted(name)}({parameters})")
     operand_list = ", ".join(f"{argument.type} {argument.extension}{argument.operand}" for argument in arguments)
@@ -136,6 +132,16 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
     if _as_bits(emitter, outputs[0]) and not is_integer_type:
         value = emitter.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
     return [value]
+
+
+def _extended_result_type(emitter: FunctionEmitter, callee: FuncOp) -> str:
+    """Return the LLVM type of the result of a C function, after the attribute that extends a small integer."""
+    if not callee.function_type.outputs.data:
+        return "void"
+    (type_,) = callee.function_type.outputs.data
+    if _as_bits(emitter, type_):
+        return f"zeroext i{bit_width(type_)}"
+    return extension(emitter, type_, _nth(attribute(callee, "res_attrs"), 0)) + scalar(type_)
 
 
 class _ExtendedArgument(NamedTuple):

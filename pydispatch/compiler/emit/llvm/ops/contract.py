@@ -29,7 +29,7 @@ from pydispatch.compiler.emit.llvm.ops.tile_registers import holds_block, multip
 from pydispatch.compiler.emit.llvm.ops.weights import multiply_weights
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
-from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.readers import attribute, integer
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.core.walk import walk
@@ -69,20 +69,10 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.begin_product()  # an alias scope: accesses of C do not overlap those of A and B
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
-    elif a.element != c.element:  # narrow elements, in groups of steps of K
-        unsigned = Unsigned(lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None)
-        shape = tile_shape(emitter, op)  # of the configured matrix registers; None if there are none
-        # Matrix registers are used only for a block with the type, sizes and layout that they are configured for.
-        if shape is None or not holds_block(emitter, shape, a, b, c):
-            multiply_groups(emitter, a, b, c, starts_at_zero, unsigned)
-        elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
-            # The slices of A and B with the last groups of K, which do not fill a register.
-            multiply_groups(emitter, *remainder, c, starts_at_zero=False, unsigned=unsigned)
+    elif a.element != c.element:
+        _multiply_narrow(emitter, op, a, b, c, starts_at_zero)
     elif has_contiguous_rows or is_scattered_column:  # vectors of one lane for a column
-        distance = attribute(op, "prefetch")
-        prefetch_bytes = distance.value.data if isinstance(distance, IntegerAttr) else 0
-        cache_level = 1 if attribute(op, "into_l2") is None else 2  # L1 or L2, to prefetch B into
-        _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes, prefetch_level=cache_level)
+        _along_columns(emitter, op, a, b, c, starts_at_zero)
     elif has_contiguous_k:
         multiply_along_k(emitter, a, b, c, starts_at_zero)
     else:
@@ -90,6 +80,22 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     # Without it, LLVM would keep the constants of other code in vector registers throughout the loop over blocks: the
     # sums of the next block's product need these registers.
     _clobber_vectors(emitter)
+
+
+def _multiply_narrow(
+    emitter: FunctionEmitter, op: Operation, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool
+) -> None:
+    """Emit a block of factors that are narrower than the sums, in groups of steps of K.
+
+    Matrix registers are used only for a block with the type, sizes and layout that they are configured for.
+    """
+    unsigned = Unsigned(lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None)
+    shape = tile_shape(emitter, op)  # of the configured matrix registers; None if there are none
+    if shape is None or not holds_block(emitter, shape, lhs, rhs, accumulator):
+        multiply_groups(emitter, lhs, rhs, accumulator, starts_at_zero, unsigned)
+    elif remainder := multiply_tiles(emitter, lhs, rhs, accumulator, starts_at_zero, unsigned, steps=shape[2]):
+        # The slices of A and B with the last groups of K, which do not fill a register.
+        multiply_groups(emitter, *remainder, accumulator, starts_at_zero=False, unsigned=unsigned)
 
 
 def _clobber_vectors(emitter: FunctionEmitter) -> None:
@@ -155,26 +161,23 @@ def _is_zero(value: Attribute) -> bool:
 
 
 def _along_columns(
-    emitter: FunctionEmitter,
-    lhs: MemRef,
-    rhs: MemRef,
-    accumulator: MemRef,
-    starts_at_zero: bool,
-    prefetch_bytes: int,
-    prefetch_level: int,
+    emitter: FunctionEmitter, op: Operation, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool
 ) -> None:
     """Emit a block whose vectors are rows of B: each is multiplied by an element of A, broadcast to all lanes.
 
+    With the attribute `prefetch`, the step that reads a row of B also prefetches the memory so many bytes after that
+    row, into the L1 cache, or with `into_l2` into the L2 cache.
+
     Args:
         emitter: The function's emitter.
+        op: The `pyd.contract`.
         lhs: A, of shape [M, K...].
         rhs: B, of shape [K..., N], with contiguous rows.
         accumulator: C, of shape [M, N].
         starts_at_zero: Whether sums start at 0 instead of the values of C.
-        prefetch_bytes: The step that reads a row of B also prefetches the memory so many bytes after that row; 0 for no
-            prefetching.
-        prefetch_level: Level of the cache to prefetch into.
     """
+    prefetch_bytes = integer(op, "prefetch", 0)
+    prefetch_level = 1 if attribute(op, "into_l2") is None else 2
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)  # the vectors that a row of C is cut into
     element = scalar(lhs.element)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.body import as_index
@@ -12,44 +14,32 @@ from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 
-def _cast(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to the LLVM instruction of this name."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the conversion `instruction`, such as "sext"."""
-        source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-        operand = emitter.get(op.operands[0])
-        emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
-
-    return lower
+def _cast(emitter: FunctionEmitter, op: Operation, instruction: str) -> None:
+    """Lower a conversion to an LLVM instruction, such as "sext"."""
+    source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
+    operand = emitter.get(op.operands[0])
+    emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
 
 
-def _index_cast(extension: str) -> Lowering:
-    """Return the lowering of a conversion between an index and an integer.
+def _index_cast(emitter: FunctionEmitter, op: Operation, extension: str) -> None:
+    """Lower a conversion between an index and an integer.
 
-    `extension` is the instruction for a wider result: "sext" or "zext". For a narrower result, the value is truncated.
+    A constant is converted while compiling, and equal widths need no instruction. For a narrower result, the value is
+    truncated; for a wider one, `extension` is the instruction: "sext" or "zext".
     """
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit an `extension` ("sext" or "zext") or truncation.
-
-        A constant is converted while compiling, and equal widths need no instruction.
-        """
-        source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
-        from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
-        operand = emitter.get(op.operands[0])
-        constant = as_index(operand)
-        if isinstance(constant, int):
-            if extension == "zext":  # literals are signed: -1 of i8 is 255
-                constant &= (1 << from_width) - 1
-            emitter.define(op.results[0], int_constant(constant, op.results[0].type))
-        elif from_width == to_width:
-            emitter.define(op.results[0], operand)
-        else:
-            instruction = "trunc" if to_width < from_width else extension
-            emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
-
-    return lower
+    source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
+    from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
+    operand = emitter.get(op.operands[0])
+    constant = as_index(operand)
+    if isinstance(constant, int):
+        if extension == "zext":  # literals are signed: -1 of i8 is 255
+            constant &= (1 << from_width) - 1
+        emitter.define(op.results[0], int_constant(constant, op.results[0].type))
+    elif from_width == to_width:
+        emitter.define(op.results[0], operand)
+    else:
+        instruction = "trunc" if to_width < from_width else extension
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
 
 
 LIMIT_IS_NO_FLOAT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
@@ -116,63 +106,47 @@ def _clamped(emitter: FunctionEmitter, instruction: str, type_: str, operand: st
     return emitter.body.let(f"select i1 {is_nan}, {target} 0, {target} {value}")
 
 
-def _float_to_int(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to an integer, `instruction` "fptosi" or "fptoui", which saturates.
+def _float_to_int(emitter: FunctionEmitter, op: Operation, instruction: str) -> None:
+    """Lower a conversion to an integer, `instruction` "fptosi" or "fptoui", so that it saturates.
 
-    NaN becomes 0. A float of a type that the target lacks is converted to f32 first (`natively`).
+    A float out of range becomes the greatest or lowest integer, NaN becomes 0. LLVM has intrinsics for that, such as
+    `llvm.fptosi.sat.i32.f32`, but its code for x86 converts the lanes of a vector one by one. Selects replace them
+    there: `_saturated` if the greatest integer is not exact as a float, `_clamped` for other integers of up to 32 bits.
     """
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the conversion `instruction` ("fptosi" or "fptoui") so that it saturates.
-
-        A float out of range becomes the greatest or lowest integer, NaN becomes 0. LLVM has intrinsics for that, such
-        as `llvm.fptosi.sat.i32.f32`, but its code for x86 converts the lanes of a vector one by one. Selects replace
-        them there: `_saturated` if the greatest integer is not exact as a float, `_clamped` for other integers of up to
-        32 bits.
-        """
-        type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
-        target = int_type(emitter, op.results[0].type)
-        converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
-        is_x86 = emitter.platform.arch == "x86_64"
-        if type_ == "half" and is_x86:  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
-            type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
-        if (type_, converted_type) in LIMIT_IS_NO_FLOAT and is_x86:
-            value = _saturated(emitter, instruction, type_, operand, converted_type)
-        elif is_x86 and int(converted_type[1:]) <= 32:
-            value = _clamped(emitter, instruction, type_, operand, converted_type)
-        else:
-            value = emitter.intrinsic(
-                f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
-            )
-        # One bit from the saturated i32. A signed one holds -1 or 0: it is set for negative integers. An unsigned one
-        # holds 0 or 1: it is set for all integers but 0.
-        if target == "i1":
-            value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
-        emitter.define(op.results[0], value)
-
-    return natively(lower)
+    type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
+    target = int_type(emitter, op.results[0].type)
+    converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
+    is_x86 = emitter.platform.arch == "x86_64"
+    if type_ == "half" and is_x86:  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
+        type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
+    if (type_, converted_type) in LIMIT_IS_NO_FLOAT and is_x86:
+        value = _saturated(emitter, instruction, type_, operand, converted_type)
+    elif is_x86 and int(converted_type[1:]) <= 32:
+        value = _clamped(emitter, instruction, type_, operand, converted_type)
+    else:
+        value = emitter.intrinsic(
+            f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
+        )
+    # One bit from the saturated i32. A signed one holds -1 or 0: it is set for negative integers. An unsigned one
+    # holds 0 or 1: it is set for all integers but 0.
+    if target == "i1":
+        value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
+    emitter.define(op.results[0], value)
 
 
-def _int_to_float(instruction: str) -> Lowering:
-    """Return the lowering of a conversion from an integer to a float, `instruction` "sitofp" or "uitofp"."""
+def _int_to_float(emitter: FunctionEmitter, op: Operation, instruction: str) -> None:
+    """Lower a conversion from an integer to a float, `instruction` "sitofp" or "uitofp".
 
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit `instruction`, "sitofp" or "uitofp", if the platform computes with the float type.
-
-        A conversion to another float, such as an f8, is expanded into other operations.
-        """
-        source, target = int_type(emitter, op.operands[0].type), op.results[0].type
-        if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":  # NVPTX has no such conversion
-            raise emitter.error(
-                f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most"
-            )
-        if type(target) in native_floats(emitter.platform).arithmetic:
-            operand = emitter.get(op.operands[0])
-            emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
-        else:
-            expand(emitter, op)
-
-    return lower
+    A conversion to a float that the platform does not compute with, such as an f8, is expanded into other operations.
+    """
+    source, target = int_type(emitter, op.operands[0].type), op.results[0].type
+    if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":  # NVPTX has no such conversion
+        raise emitter.error(f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most")
+    if type(target) in native_floats(emitter.platform).arithmetic:
+        operand = emitter.get(op.operands[0])
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
+    else:
+        expand(emitter, op)
 
 
 def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
@@ -198,15 +172,15 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {
-    "arith.extsi": _cast("sext"),
-    "arith.extui": _cast("zext"),
-    "arith.trunci": _cast("trunc"),
-    "arith.index_cast": _index_cast("sext"),
-    "arith.index_castui": _index_cast("zext"),
-    "arith.fptosi": _float_to_int("fptosi"),
-    "arith.fptoui": _float_to_int("fptoui"),
-    "arith.sitofp": _int_to_float("sitofp"),
-    "arith.uitofp": _int_to_float("uitofp"),
+    "arith.extsi": partial(_cast, instruction="sext"),
+    "arith.extui": partial(_cast, instruction="zext"),
+    "arith.trunci": partial(_cast, instruction="trunc"),
+    "arith.index_cast": partial(_index_cast, extension="sext"),
+    "arith.index_castui": partial(_index_cast, extension="zext"),
+    "arith.fptosi": natively(partial(_float_to_int, instruction="fptosi")),
+    "arith.fptoui": natively(partial(_float_to_int, instruction="fptoui")),
+    "arith.sitofp": partial(_int_to_float, instruction="sitofp"),
+    "arith.uitofp": partial(_int_to_float, instruction="uitofp"),
     "arith.extf": _convert_float,
     "arith.truncf": _convert_float,
     "arith.scaling_extf": expand,

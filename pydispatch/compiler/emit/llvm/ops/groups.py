@@ -99,26 +99,46 @@ def multiply_groups(
     form = GroupForm(group_size, element, unsigned)
     pieces = pieces_of(emitter, columns, accumulator.element)
 
-    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the addition of the products of group `k` to the sums `values`, row by row, and return the new sums.
+    block = _GroupBlock(emitter, lhs, rhs, rows, pieces, form)
+    emit_register_block(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, block.step)
 
-        A group is `group_size` adjacent steps of K. Rows of A (`lhs`) have one in 32 bits; rows of B (`rhs`) are cut
-        into vectors of several groups (`pieces`).
-        """
-        # In B, the elements of a group are adjacent, and so are the groups of neighbouring columns.
-        types = [f"<{group_size * piece.lanes} x {element}>" for piece in pieces]
-        vectors = [load(emitter, rhs, type_, *k, piece.first, 0) for type_, piece in zip(types, pieces, strict=True)]
+
+@dataclass(frozen=True)
+class _GroupBlock:
+    """Register block of factors in groups.
+
+    Attributes:
+        emitter: The function's emitter.
+        lhs: A, of shape [M, K..., group]. A group has 32 bits.
+        rhs: B, of shape [K..., N, group]. The groups of neighbouring columns are adjacent.
+        rows: Rows of A and of the block.
+        pieces: The vectors that a row of the block is cut into.
+        form: Form of the groups.
+    """
+
+    emitter: FunctionEmitter
+    lhs: MemRef
+    rhs: MemRef
+    rows: int
+    pieces: list[Piece]
+    form: GroupForm
+
+    def step(self, k: tuple[Index, ...], values: list[str]) -> list[str]:
+        """Emit the addition of the products of group `k` to the sums `values`, row by row, and return the new sums."""
+        types = [f"<{self.form.size * piece.lanes} x {self.form.element}>" for piece in self.pieces]
+        vectors = [
+            load(self.emitter, self.rhs, type_, *k, piece.first, 0)
+            for type_, piece in zip(types, self.pieces, strict=True)
+        ]
         sums: list[str] = []
-        for row in range(rows):
-            row_group = load(emitter, lhs, "i32", row, *k, 0)  # two elements of 16 bits, or four of 8
-            for index, piece in enumerate(pieces):
-                acc = values[row * len(pieces) + index]
-                broadcast = splat(emitter, row_group, "i32", piece.lanes)
-                left = emitter.body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to {types[index]}")
-                sums.append(group_products(emitter, piece, form, left, vectors[index], acc))
+        for row in range(self.rows):
+            row_group = load(self.emitter, self.lhs, "i32", row, *k, 0)  # two elements of 16 bits, or four of 8
+            for index, piece in enumerate(self.pieces):
+                acc = values[row * len(self.pieces) + index]
+                broadcast = splat(self.emitter, row_group, "i32", piece.lanes)
+                left = self.emitter.body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to {types[index]}")
+                sums.append(group_products(self.emitter, piece, self.form, left, vectors[index], acc))
         return sums
-
-    emit_register_block(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
 def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs: str, rhs: str, acc: str) -> str:
@@ -145,16 +165,26 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
         # A group of two integers is two signed i16: `pyd.contract` allows unsigned elements in groups of i8 only.
         products = emitter.intrinsic(pmadd, piece.type, (type_, lhs), (type_, rhs))
         return emitter.body.let(f"add {piece.type} {acc}, {products}")
-    # Without such an instruction: step s of all groups is every g-th element, which is shuffled out and widened.
-    for step in range(group_size):
-        mask = ", ".join(f"i32 {group_size * lane + step}" for lane in range(lanes))
-        factors = []
-        for value, is_unsigned in zip((lhs, rhs), unsigned, strict=True):
-            elements = emitter.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
+    return _products_of_widened_elements(emitter, piece, form, (lhs, rhs), acc)
+
+
+def _products_of_widened_elements(
+    emitter: FunctionEmitter, piece: Piece, form: GroupForm, factors: tuple[str, str], acc: str
+) -> str:
+    """Emit the sum of `group_products` without an instruction for it, from multiplications of 32-bit integers.
+
+    Step s of all groups is every g-th element, where g is the size of a group: these are shuffled out and widened.
+    """
+    lanes, body, type_ = piece.lanes, emitter.body, f"<{form.size * piece.lanes} x {form.element}>"
+    for step in range(form.size):
+        mask = ", ".join(f"i32 {form.size * lane + step}" for lane in range(lanes))
+        widened = []
+        for factor, is_unsigned in zip(factors, form.unsigned, strict=True):
+            elements = body.let(f"shufflevector {type_} {factor}, {type_} poison, <{lanes} x i32> <{mask}>")
             extend = "zext" if is_unsigned else "sext"
-            factors.append(emitter.body.let(f"{extend} <{lanes} x {element}> {elements} to {piece.type}"))
-        product = emitter.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
-        acc = emitter.body.let(f"add {piece.type} {acc}, {product}")
+            widened.append(body.let(f"{extend} <{lanes} x {form.element}> {elements} to {piece.type}"))
+        product = body.let(f"mul {piece.type} {widened[0]}, {widened[1]}")
+        acc = body.let(f"add {piece.type} {acc}, {product}")
     return acc
 
 

@@ -142,14 +142,17 @@ def _store_packed(
     if isinstance(shift, int):
         mask_of_others: Index = ~(mask << shift)
     else:
-        mask_of_others = let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
+        shifted_mask = let(f"shl i8 {mask}, {shift}")
+        mask_of_others = let(f"xor i8 {shifted_mask}, -1")
     if not is_sole_writer:
         scope = emitter.platform.atomic_scope
         let(f"atomicrmw and ptr {pointer}, i8 {mask_of_others} {scope}monotonic")
         let(f"atomicrmw or ptr {pointer}, i8 {shifted_value} {scope}monotonic")
         return
-    other_bits = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {mask_of_others}")
-    emitter.body.emit(f"store i8 {let(f'or i8 {other_bits}, {shifted_value}')}, ptr {pointer}, align 1{access}")
+    old_byte = let(f"load i8, ptr {pointer}, align 1{access}")
+    other_bits = let(f"and i8 {old_byte}, {mask_of_others}")
+    new_byte = let(f"or i8 {other_bits}, {shifted_value}")
+    emitter.body.emit(f"store i8 {new_byte}, ptr {pointer}, align 1{access}")
 
 
 def _load(emitter: FunctionEmitter, op: Operation) -> None:
@@ -267,18 +270,22 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) ->
             f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
             "workgroups share no state: use a binding for data that kernels write",
         )
-    element, memory_type = memref.element_type, memory_type_of(memref.element_type)
-    data = list(values.get_values())
+    memory_type = memory_type_of(memref.element_type)
+    texts = _element_texts(values, memref)
+    elements = ", ".join(f"{memory_type} {text}" for text in texts)
+    align = max(integer(op, "alignment", default=1), 16)  # 16 bytes permit aligned vector loads
+    return f"private constant [{len(texts)} x {memory_type}] [{elements}], align {align}"
+
+
+def _element_texts(values: DenseIntOrFPElementsAttr, memref: MemRefType) -> list[str]:
+    """Return the elements of a constant global as LLVM constants of its type in memory, without that type."""
+    element, data = memref.element_type, list(values.get_values())
     if len(data) == 1:  # one value for all elements
         data *= prod(memref.get_shape())
     if bit_width(element) < 8:
-        codes = [float_bits(float(v), element) if is_float(element) else int(v) for v in data]
-        texts = _bytes(codes, element)
-    else:
-        texts = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
-    elements = ", ".join(f"{memory_type} {value}" for value in texts)
-    align = max(integer(op, "alignment", default=1), 16)  # 16 bytes permit aligned vector loads
-    return f"private constant [{len(texts)} x {memory_type}] [{elements}], align {align}"
+        codes = [float_bits(float(value), element) if is_float(element) else int(value) for value in data]
+        return _bytes(codes, element)
+    return [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:

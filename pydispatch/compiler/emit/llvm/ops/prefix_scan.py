@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.ops.blocks import address, load, pieces_of, shuffled, splat
+from pydispatch.compiler.emit.llvm.ops.blocks import Piece, address, load, pieces_of, shuffled, splat
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 from pydispatch.ir.dialects.pyd.prefix_scan import PrefixScanOp
@@ -38,24 +38,30 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
     assert callable(identity_of_width)
     neutral = int_constant(identity_of_width(bit_width(block.element)), block.element)
     for piece in pieces_of(emitter, size, block.element):
-        # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on.
-        vector = load(emitter, block, piece.type, piece.first, role=ProductRole.UNRELATED)
-        distance = 1
-        while distance < piece.lanes:
-            # Lane i of `earlier` is lane i - distance of the vector, or the identity element: a vector of identity
-            # elements, whose lanes are numbered from `piece.lanes` on, is shifted in.
-            lanes = [lane - distance if lane >= distance else piece.lanes + lane for lane in range(piece.lanes)]
-            earlier = shuffled(emitter, piece.type, vector, _repeated(neutral, element, piece.lanes), lanes)
-            vector = _combined(emitter, kind, piece.type, earlier, vector)
-            distance *= 2
-        # Its results: the combinations with the total of the vectors before it.
-        results = _combined(emitter, kind, piece.type, splat(emitter, total, element, piece.lanes), vector)
+        loaded = load(emitter, block, piece.type, piece.first, role=ProductRole.UNRELATED)
+        scanned = _scanned(emitter, kind, piece, loaded, identity=_repeated(neutral, element, piece.lanes))
+        results = _combined(emitter, kind, piece.type, splat(emitter, total, element, piece.lanes), scanned)
         access = f"align {alignment(block.element)}{emitter.access_metadata(block)}"
         emitter.body.emit(f"store {piece.type} {results}, ptr {address(emitter, block, piece.first)}, {access}")
         # The total for the next vector.
-        last = emitter.body.let(f"extractelement {piece.type} {vector}, i64 {piece.lanes - 1}")
+        last = emitter.body.let(f"extractelement {piece.type} {scanned}, i64 {piece.lanes - 1}")
         total = _combined(emitter, kind, element, total, last)
     emitter.define(scan.last, total)
+
+
+def _scanned(emitter: FunctionEmitter, kind: str, piece: Piece, vector: str, identity: str) -> str:
+    """Emit the scan of one vector: each lane is combined with the lane 1 before it, then 2, 4 and so on.
+
+    `identity` is a vector of identity elements, which are shifted in where there is no lane before.
+    """
+    distance = 1
+    while distance < piece.lanes:
+        # Lane i of `earlier` is lane i - distance. The lanes of `identity` are numbered from `piece.lanes` on.
+        lanes = [lane - distance if lane >= distance else piece.lanes + lane for lane in range(piece.lanes)]
+        earlier = shuffled(emitter, piece.type, vector, identity, lanes)
+        vector = _combined(emitter, kind, piece.type, earlier, vector)
+        distance *= 2
+    return vector
 
 
 def _combined(emitter: FunctionEmitter, kind: str, type_: str, lhs: str, rhs: str) -> str:

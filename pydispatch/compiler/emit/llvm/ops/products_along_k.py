@@ -83,6 +83,33 @@ class _ProductAlongK:
         """Emit the products of vector `index` of steps of K, counted from step 0; `values` are [row][column]."""
         return self.multiply(self.emitter.body.times(index, self.vector.lanes), self.vector, values)
 
+    def sum_blocks(self, blocks: Index) -> list[str]:
+        """Emit the loop over the blocks of steps of K, and return the vectors of partial sums, [row][column]."""
+        emitter, type_, count = self.emitter, self.vector.type, self.parts * self.count
+        zeros = ["zeroinitializer"] * count
+        sums = run_steps(emitter, blocks, [type_] * count, zeros, unroll=1, step=self.multiply_block)
+        while len(sums) > self.count:  # add the upper half of the parts to the lower one, until one part is left
+            half = len(sums) // 2
+            pairs = zip(sums[:half], sums[half:], strict=True)
+            sums = [_sum(emitter, type_, x, y, self.vector.element) for x, y in pairs]
+        return sums
+
+    def add_vectors(self, low: Index, high: Index, sums: list[str]) -> list[str]:
+        """Emit a loop that adds the products of the vectors low <= index < high of steps of K to `sums`."""
+        types = [self.vector.type] * self.count
+        return loop_of_steps(self.emitter, low, high, types, sums, unroll=1, step=self.multiply_vector)
+
+    def add_single_steps(self, low: Index, high: Index, totals: list[str]) -> list[str]:
+        """Emit a loop that adds the products of the steps low <= k < high of K to the scalars `totals`."""
+        body, element = self.emitter.body, self.vector.element
+        lane = Piece(first=0, lanes=1, element=element)  # `load` and `multiply_add` take vectors
+        sums = [body.let(f"insertelement {lane.type} poison, {scalar(element)} {total}, i64 0") for total in totals]
+        types = [lane.type] * self.count
+        sums = loop_of_steps(
+            self.emitter, low, high, types, sums, unroll=1, step=lambda k, values: self.multiply(k, lane, values)
+        )
+        return [body.let(f"extractelement {lane.type} {value}, i64 0") for value in sums]
+
 
 def multiply_along_k(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool
@@ -110,47 +137,23 @@ def multiply_along_k(
     product = _ProductAlongK(emitter, lhs, rhs, rows, columns, vector, parts=unrolling(rows * columns))
     size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]  # it may be static in one operand only
 
-    # Whole blocks, with separate sums for each of their `parts` vectors, a power of two: [part][row][column].
-    count, parts = product.count, product.parts
-    blocks = _divided(emitter, size, lanes * parts)
-    types, zeros = [vector.type] * (count * parts), ["zeroinitializer"] * (count * parts)
-    sums = run_steps(emitter, blocks, types, zeros, unroll=1, step=product.multiply_block)
-    while len(sums) > count:  # add the upper half of the parts to the lower one, until one part is left
-        half = len(sums) // 2
-        sums = [
-            _sum(emitter, vector.type, x, y, accumulator.element) for x, y in zip(sums[:half], sums[half:], strict=True)
-        ]
-
-    # Whole vectors after the last block. Without several parts, a block is one vector, and none remains.
-    covered = emitter.body.times(blocks, parts)  # vectors that are in blocks
+    blocks = _divided(emitter, size, lanes * product.parts)
+    sums = product.sum_blocks(blocks)
+    covered = emitter.body.times(blocks, product.parts)  # vectors that are in blocks
     all_vectors = _divided(emitter, size, lanes)
-    if parts > 1 and covered != all_vectors:
-        types = [vector.type] * count
-        sums = loop_of_steps(emitter, covered, all_vectors, types, sums, unroll=1, step=product.multiply_vector)
+    has_more_vectors = product.parts > 1 and covered != all_vectors  # a block of one part is one vector
+    if has_more_vectors:
+        sums = product.add_vectors(covered, all_vectors, sums)
     totals = _sums_of_lanes(emitter, vector, sums)
-
-    # Single steps after the last whole vector.
-    tail = emitter.body.times(all_vectors, lanes)
+    tail = emitter.body.times(all_vectors, lanes)  # the first step after the last whole vector
     if tail != size:
-        totals = _add_single_steps(product, tail, size, totals)
+        totals = product.add_single_steps(tail, size, totals)
     _store_totals(emitter, accumulator, totals, starts_at_zero)
 
 
 def _divided(emitter: FunctionEmitter, size: Index, divisor: int) -> Index:
     """Return the quotient of a size and a constant, rounded down; emit the division if the size is dynamic."""
     return size // divisor if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {divisor}")
-
-
-def _add_single_steps(product: _ProductAlongK, low: Index, high: Index, totals: list[str]) -> list[str]:
-    """Emit a loop that adds the products of the steps low <= k < high of K to the scalars `totals`, [row][column]."""
-    emitter, element = product.emitter, product.vector.element
-    lane = Piece(first=0, lanes=1, element=element)  # `load` and `multiply_add` take vectors
-    sums = [emitter.body.let(f"insertelement {lane.type} poison, {scalar(element)} {v}, i64 0") for v in totals]
-    types = [lane.type] * product.count
-    sums = loop_of_steps(
-        emitter, low, high, types, sums, unroll=1, step=lambda k, values: product.multiply(k, lane, values)
-    )
-    return [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in sums]
 
 
 def _store_totals(emitter: FunctionEmitter, accumulator: MemRef, totals: list[str], starts_at_zero: bool) -> None:
@@ -181,11 +184,18 @@ class _FoldedVector(NamedTuple):
 
     Attributes:
         value: Name of the vector.
+        lanes: Number of its lanes.
         owners: Indices of these input vectors. Each has equally many adjacent lanes, in the order of `owners`.
     """
 
     value: str
+    lanes: int
     owners: list[int]
+
+    @property
+    def width(self) -> int:
+        """The number of lanes of each owner."""
+        return self.lanes // len(self.owners)
 
 
 def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
@@ -210,23 +220,18 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
     count = 1 << (len(values) - 1).bit_length()  # a power of two, so that all vectors have a partner
     padded = values + ["poison"] * (count - len(values))  # the sums of these are not read
-    # Each vector with its owners, in the order of their lanes: at first all lanes belong to the vector itself.
-    vectors = [_FoldedVector(value, [index]) for index, value in enumerate(padded)]
-    width = lanes  # adjacent lanes of a vector with partial sums of one owner
+    vectors = [_FoldedVector(value, lanes, owners=[index]) for index, value in enumerate(padded)]
     # Each round halves the lanes of an owner and joins pairs of vectors, until each owner has one lane.
-    while width > 1:
+    while vectors[0].width > 1:
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [(vectors[0],)]
-        vectors = [_add_halves(emitter, pair, lanes, width, piece.element) for pair in pairs]
-        width //= 2
-        lanes = len(vectors[0].owners) * width  # half as many as before if a vector had no partner
-    total, type_ = vectors[0], f"<{lanes} x {scalar(piece.element)}>"
+        vectors = [_add_halves(emitter, pair, piece.element) for pair in pairs]
+    (total,) = vectors
+    type_ = f"<{total.lanes} x {scalar(piece.element)}>"
     lane_of_value = (total.owners.index(index) for index in range(len(values)))
     return [emitter.body.let(f"extractelement {type_} {total.value}, i64 {lane}") for lane in lane_of_value]
 
 
-def _add_halves(
-    emitter: FunctionEmitter, operands: tuple[_FoldedVector, ...], lanes: int, width: int, element: Attribute
-) -> _FoldedVector:
+def _add_halves(emitter: FunctionEmitter, operands: tuple[_FoldedVector, ...], element: Attribute) -> _FoldedVector:
     """Emit the addition of the halves of each owner's lanes, and return the vector of the sums.
 
     The owner of a lane is the input vector of `_sums_of_lanes` whose elements the lane sums. For two operands
@@ -235,11 +240,10 @@ def _add_halves(
 
     Args:
         emitter: The function's emitter.
-        operands: One or two vectors of `lanes` lanes. The sums of both are in one vector.
-        lanes: Lanes of each operand.
-        width: Adjacent lanes of an owner in an operand, even; it has half as many in the result.
+        operands: One or two vectors of equally many lanes, an even number for each owner.
         element: Type of a lane.
     """
+    lanes, width = operands[0].lanes, operands[0].width
     # The result takes lanes from the operands in turn, block by block. A block is 16 bytes where an owner fits into
     # them, because shuffles within 16 bytes are inexpensive, else the whole operand.
     half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
@@ -252,10 +256,8 @@ def _add_halves(
             for lane in range(start, min(start + block, lanes), width):
                 low_lanes += range(index * lanes + lane, index * lanes + lane + half)
                 owners.append(operand.owners[lane // width])
-    type_ = f"<{lanes} x {scalar(element)}>"
-    # The lower and the upper halves of all owners, at the same lanes.
-    x, y = (
-        shuffled(emitter, type_, operands[0].value, operands[-1].value, [lane + offset for lane in low_lanes])
-        for offset in (0, half)
-    )
-    return _FoldedVector(_sum(emitter, f"<{len(low_lanes)} x {scalar(element)}>", x, y, element), owners)
+    high_lanes = [lane + half for lane in low_lanes]
+    type_, sum_type = (f"<{count} x {scalar(element)}>" for count in (lanes, len(low_lanes)))
+    x, y = operands[0].value, operands[-1].value
+    low, high = (shuffled(emitter, type_, x, y, chosen) for chosen in (low_lanes, high_lanes))
+    return _FoldedVector(_sum(emitter, sum_type, low, high, element), len(low_lanes), owners)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import cf
@@ -9,12 +10,12 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi
-from pydispatch.compiler.emit.llvm.extremes import order_of
+from pydispatch.compiler.emit.llvm.extremes import Order, order_of
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, is_rolled_in_products, loop_metadata
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
-from pydispatch.compiler.emit.llvm.values import components, unflatten
+from pydispatch.compiler.emit.llvm.values import Value, components, unflatten
 from pydispatch.compiler.kernel_ir.kernel import UNROLLED
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers
 
@@ -88,46 +89,62 @@ def _execute_region(emitter: FunctionEmitter, op: Operation) -> None:
     branches(emitter, op, [(label, op.regions[0])], after)
 
 
-def _for(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower an `scf.for` with its loop-carried values.
+@dataclass(frozen=True)
+class _CarriedValue:
+    """Loop-carried value of an `scf.for`: a scalar is one phi, a memref several.
 
-    A carried scalar is one phi, a memref several. A float maximum or minimum that `order_of` recognizes is carried as
-    an integer that sorts like the float, because machines compare integers faster.
+    Attributes:
+        argument: The argument of the body.
+        order: Set for a float maximum or minimum that is carried as an integer that sorts like the float, because
+            machines compare integers faster; it converts between the two.
     """
+
+    argument: SSAValue
+    order: Order | None
+
+    def operands(self, emitter: FunctionEmitter, initial: SSAValue) -> list[str]:
+        """Return the LLVM operands of the phis for the value before the loop."""
+        if self.order is None:
+            return emitter.llvm_operands([initial])
+        return [self.order.integer_of(emitter, emitter.get(initial))]
+
+    def define_by_phis(self, emitter: FunctionEmitter, initial: list[str], entry_label: str) -> list[Phi]:
+        """Emit the phis, which are `initial` before the loop, and define the argument by them."""
+        if self.order is None:
+            phis = emitter.phis_for([self.argument])
+        else:
+            phis = [emitter.body.phi(self.order.integer)]
+            emitter.define(self.argument, phis[0].name)
+        for phi, operand in zip(phis, initial, strict=True):
+            phi.incoming.append((operand, entry_label))
+        return phis
+
+    def after_loop(self, emitter: FunctionEmitter, value: Value) -> Value:
+        """Return the result of the loop from `value`, the phis of the argument."""
+        return value if self.order is None else self.order.float_of(emitter, str(value))
+
+
+def _for(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower an `scf.for` with its loop-carried values."""
     lower, upper, step, *inits = op.operands
-    unsigned = attribute(op, "unsignedCmp") is not None
+    predicate = "slt" if attribute(op, "unsignedCmp") is None else "ult"
     bounds = (emitter.get(lower), emitter.get(upper), emitter.get(step))
-    block = op.regions[0].blocks[0]
-    # The loop carries some float maxima and minima as integers of the same order: an Order converts between the two.
-    # None for other values.
-    orders = [order_of(emitter, argument) for argument in block.args[1:]]
-    # The LLVM values of each initial value: several for a memref.
-    starts = [emitter.llvm_operands([init]) if order is None else [order.integer_of(emitter, emitter.get(init))]
-              for init, order in zip(inits, orders, strict=True)]  # fmt: skip
-    loop = Loop(emitter, bounds, scalar(lower.type), "ult" if unsigned else "slt")
+    counter, *arguments = op.regions[0].blocks[0].args
+    carried = [_CarriedValue(argument, order_of(emitter, argument)) for argument in arguments]
+    starts = [value.operands(emitter, init) for value, init in zip(carried, inits, strict=True)]
+    loop = Loop(emitter, bounds, scalar(lower.type), predicate)
     loop.begin()
-    emitter.define(block.args[0], loop.counter)
-    # Phis of the carried values.
+    emitter.define(counter, loop.counter)
     phis: list[Phi] = []
-    for argument, order, start in zip(block.args[1:], orders, starts, strict=True):
-        argument_phis = emitter.phis_for([argument]) if order is None else [emitter.body.phi(order.integer)]
-        if order is not None:
-            emitter.define(argument, argument_phis[0].name)
-        for phi, operand in zip(argument_phis, start, strict=True):
-            phi.incoming.append((operand, loop.before))
-        phis += argument_phis
-    results = [emitter.values[argument] for argument in block.args[1:]]  # phis, with the last values after the loop
-    # The body, which passes the values of an iteration on to the next one.
+    for value, start in zip(carried, starts, strict=True):
+        phis += value.define_by_phis(emitter, start, loop.before)
+    last_values = [emitter.values[argument] for argument in arguments]  # phis, with the last values after the loop
     loop.enter()
     emitter.region(op.regions[0], lambda terminator: emitter.add_edge(phis, terminator.operands))
-    is_unrolled = attribute(op, UNROLLED) is not None
-    loop.end(
-        loop_metadata(
-            emitter, op.results, keep_rolled=is_rolled_in_products(emitter, op), unroll_completely=is_unrolled
-        )
-    )
-    for result, value, order in zip(op.results, results, orders, strict=True):
-        emitter.define(result, value if order is None else order.float_of(emitter, str(value)))
+    keep_rolled, is_unrolled = is_rolled_in_products(emitter, op), attribute(op, UNROLLED) is not None
+    loop.end(loop_metadata(emitter, op.results, keep_rolled, unroll_completely=is_unrolled))
+    for result, value, last_value in zip(op.results, carried, last_values, strict=True):
+        emitter.define(result, value.after_loop(emitter, last_value))
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.ops.blocks import address, block_of, run_steps
+from pydispatch.compiler.emit.llvm.ops.blocks import address, block_of, run_nested_steps, sizes_of_k
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.dialects.pyd.tile_registers import ConfigureTilesOp
@@ -122,37 +122,22 @@ class _TileProduct:
             row_stride = self.accumulator.strides[0]
             _move_tile(self.emitter, intrinsic, register, self.accumulator, (SIDE * i, SIDE * j), row_stride)
 
-    def loop_over_k(self, iterations: Index, indices: tuple[Index, ...] = ()) -> None:
-        """Emit the loop over one dimension of K, with the loops over later dimensions in it.
+    def loop_over_k(self, iterations: Index) -> None:
+        """Emit the loops over the dimensions of K, the last one innermost.
 
         For K of two dimensions with 3 and 64 groups, and 16 groups for one instruction, the outer loop has 3 iterations
         and the inner one 4. A group is the bytes of adjacent steps of K that are added to one sum.
 
-        Args:
-            iterations: Number of iterations of the innermost loop, each of which multiplies `self.steps` groups.
-            indices: Counters of the loops around this one, one for each earlier dimension; () for the outermost loop.
+        iterations: number of iterations of the innermost loop, each of which multiplies `self.steps` groups.
         """
-        is_innermost = len(indices) == len(self.group_counts) - 1
 
-        def step(index: Index, values: list[str]) -> list[str]:
-            """Emit an iteration with the counter `index` of this loop; `indices` are the counters of the outer loops.
-
-            There are no loop-carried `values`, because the sums are in matrix registers.
-            """
-            if is_innermost:  # a product of `self.steps` groups of K
-                self._multiply((*indices, self.emitter.body.times(index, self.steps)))
-            else:
-                self.loop_over_k(iterations, (*indices, index))
+        def step(indices: tuple[Index, ...], values: list[str]) -> list[str]:
+            """Emit an iteration. It carries no `values`, because the sums are in matrix registers."""
+            self._multiply((*indices[:-1], self.emitter.body.times(indices[-1], self.steps)))
             return values
 
-        run_steps(
-            self.emitter,
-            iterations if is_innermost else self.group_counts[len(indices)],
-            types=[],
-            initial=[],
-            unroll=2 if is_innermost else 1,
-            step=step,
-        )
+        sizes = (*self.group_counts[:-1], iterations)
+        run_nested_steps(self.emitter, sizes, types=[], initial=[], unroll=2, step=step)
 
     def _multiply(self, indices: tuple[Index, ...]) -> None:
         """Emit the products of `self.steps` groups of K, from `indices` on, and their addition to the sums.
@@ -198,10 +183,7 @@ def multiply_tiles(
     rows, columns = block_of(emitter, accumulator)
     row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))
     dims = len(rhs.sizes) - 2  # number of dimensions of K: without the column and the element in the group
-    # A size may be static in one operand only.
-    group_counts = tuple(
-        x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)
-    )
+    group_counts = tuple(sizes_of_k(lhs, rhs, dims))
     instruction = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
     product = _TileProduct(emitter, lhs, rhs, accumulator, row_tiles, column_tiles, group_counts, steps, instruction)
     product.load_sums(starts_at_zero)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.dialects.builtin import i8, i32
 from xdsl.ir import Operation
@@ -11,7 +12,6 @@ from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     Piece,
-    Step,
     address,
     block_of,
     initial_sums,
@@ -50,7 +50,6 @@ def multiply_weights(
         accumulator: C, [row][column].
         starts_at_zero: Whether sums start at 0 instead of the values of C.
     """
-    # The parts of the block: `pieces`, the vectors of a row of C, and `step`, which emits the products of one group.
     bits = bit_width(rhs.element)
     rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs  # memory is accessed by bytes
     rows, columns = block_of(emitter, accumulator)
@@ -62,10 +61,21 @@ def multiply_weights(
         unroll = groups  # completely
     else:  # up to 8 groups in an iteration, fewer if one group already has many independent multiplications
         unroll = unrolling(rows * len(pieces))
-    # Load the sums, loop over the groups, and store the sums.
     start = initial_sums(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
     store_sums(emitter, accumulator, rows, pieces, sums)
+
+
+def _fields(bits: int) -> list[tuple[int, int]]:
+    """Return (row, first bit) of each weight in a 32-bit word of weights of `bits` bits; a row is a step of K.
+
+    Byte b has the weight of row b, or with weights of 4 bits, that of row b in its low half and that of row 4 + b in
+    its high half:
+
+        bit     0 4 8 12 16 20 24 28
+        row     0 4 1  5  2  6  3  7
+    """
+    return [(BYTES * half + byte, 8 * byte + bits * half) for half in range(8 // bits) for byte in range(BYTES)]
 
 
 def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
@@ -117,63 +127,64 @@ class _WeightBlock:
             values: The sums, [row][piece], as a flat list that is changed and returned.
         """
         # A vector has the four bytes of a group for each column of its piece, a part of a row of C.
-        halves, body = 8 // self.bits, self.emitter.body
         loaded = [
             load(self.emitter, self.rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in self.pieces
         ]
-        for half in range(halves):
-            vectors = loaded
-            if halves == 2:
-                vectors = [
-                    _half(self.emitter, piece, vector, half) for piece, vector in zip(self.pieces, loaded, strict=True)
-                ]
-            first = BYTES * half  # step in the group of the first weight of this half
-            for row in range(self.rows):
-                # The row's bytes of 4 steps as one i32: every column multiplies the same ones by its weights.
-                steps = load(self.emitter, self.lhs, "i32", row, k, first)
-                for index, piece in enumerate(self.pieces):
-                    broadcast = splat(self.emitter, steps, "i32", piece.lanes)
-                    position = row * len(self.pieces) + index
-                    left = body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to <{BYTES * piece.lanes} x i8>")
-                    form = GroupForm(size=BYTES, element="i8", unsigned=Unsigned(lhs=False, rhs=True))
-                    values[position] = group_products(self.emitter, piece, form, left, vectors[index], values[position])
+        if self.bits == 8:
+            self._add_four_steps(k, 0, loaded, values)
+            return values
+        for half in range(2):
+            halves = [
+                _half(self.emitter, piece, vector, half) for piece, vector in zip(self.pieces, loaded, strict=True)
+            ]
+            self._add_four_steps(k, BYTES * half, halves, values)
         return values
+
+    def _add_four_steps(self, k: Index, first: int, weights: list[str], values: list[str]) -> None:
+        """Emit the products of four steps of group `k`, from step `first` of the group on, added to `values`.
+
+        weights: for each piece the vector of the four weights of each column, as bytes.
+        """
+        form = GroupForm(size=BYTES, element="i8", unsigned=Unsigned(lhs=False, rhs=True))
+        for row in range(self.rows):
+            # The row's bytes of 4 steps as one i32: every column multiplies the same ones by its weights.
+            steps = load(self.emitter, self.lhs, "i32", row, k, first)
+            for index, piece in enumerate(self.pieces):
+                broadcast = splat(self.emitter, steps, "i32", piece.lanes)
+                type_ = f"<{BYTES * piece.lanes} x i8>"
+                left = self.emitter.body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to {type_}")
+                position = row * len(self.pieces) + index
+                values[position] = group_products(self.emitter, piece, form, left, weights[index], values[position])
 
     def add_floats(self, k: Index, values: list[str]) -> list[str]:
         """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values`.
-
-        `lhs` is [row][group][step in the group], `rhs` [group][column][byte]. A word of four bytes is loaded for each
-        column. Byte b has the weight of step b, or with weights of 4 bits, that of step b in its low half and that of
-        step 4 + b in its high half:
-
-            bit     0 4 8 12 16 20 24 28
-            step    0 4 1  5  2  6  3  7
 
         Args:
             k: Number of the group.
             values: The sums, [row][piece], as a flat list that is changed and returned.
         """
         # A vector has the word of a group for each column of its piece, a part of a row of C.
-        halves = 8 // self.bits  # weights in a byte
         loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
-        for half in range(halves):
-            for byte in range(BYTES):
-                # One step of K: its weights of all columns, multiplied by the element of A of each row.
-                step, first_bit = BYTES * half + byte, 8 * byte + self.bits * half
-                widened = [
-                    _widened(self.emitter, piece, word, first_bit, self.bits)
-                    for piece, word in zip(self.pieces, loaded, strict=True)
-                ]
-                for row in range(self.rows):
-                    factor = load(self.emitter, self.lhs, "float", row, k, step)
-                    for index, piece in enumerate(self.pieces):
-                        broadcast = splat(self.emitter, factor, "float", piece.lanes)
-                        position = row * len(self.pieces) + index
-                        operands = ((piece.type, value) for value in (broadcast, widened[index], values[position]))
-                        values[position] = self.emitter.intrinsic(
-                            f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands
-                        )
+        for step, first_bit in _fields(self.bits):
+            widened = [
+                _widened(self.emitter, piece, words, first_bit, self.bits)
+                for piece, words in zip(self.pieces, loaded, strict=True)
+            ]
+            self._add_step(k, step, widened, values)
         return values
+
+    def _add_step(self, k: Index, step: int, weights: list[str], values: list[str]) -> None:
+        """Emit the products of one step of group `k`, added to `values`; `weights` has a vector of f32 for each piece.
+
+        The weight of each column is multiplied by the element of A of each row.
+        """
+        for row in range(self.rows):
+            factor = load(self.emitter, self.lhs, "float", row, k, step)
+            for index, piece in enumerate(self.pieces):
+                broadcast = splat(self.emitter, factor, "float", piece.lanes)
+                position = row * len(self.pieces) + index
+                operands = ((piece.type, value) for value in (broadcast, weights[index], values[position]))
+                values[position] = self.emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands)
 
 
 def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str:
@@ -221,88 +232,93 @@ def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
     bits, (groups, columns, _) = bit_width(weights.element), weights.sizes
     words = _bytes_of(emitter, weights) if bits == 4 else weights
     assert isinstance(columns, int)
-    step = (
-        _floats_of_group(emitter, words, target, terms[0], bits) if terms else _bytes_of_group(emitter, words, target)
-    )
+    if terms:
+        step = _FloatUnpacking(emitter, words, target, bits, _vectors_of_terms(emitter, target, terms[0])).unpack_group
+    else:
+        step = partial(_unpack_bytes, emitter, words, target)
     # The loop carries no values: each step only stores.
     run_steps(emitter, groups, types=[], initial=[], unroll=1, step=step)
 
 
-def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, terms: MemRef, bits: int) -> Step:
-    """Return the emitter that stores the weights of a group as (weight - zero) * scale + offset in rows of `target`.
+def _vectors_of_terms(emitter: FunctionEmitter, target: MemRef, terms: MemRef) -> list[tuple[Piece, list[str]]]:
+    """Emit the loads of the terms for each piece of a row of `target`, and return (piece, vectors of its terms).
 
-    A group is one 32-bit word for each column, with the weights of 4 or 8 adjacent rows. The emitter is a `Step` of
-    `run_steps`: it emits the code for one group, given its number, and carries no values. With 4 bits, group 2 becomes
-    the rows 16 to 23; the word 0x76543210 has the weights 0, 2, 4, 6, 1, 3, 5 and 7 of these rows.
-
-    Args:
-        emitter: The function's emitter.
-        words: The weights as bytes, [group][column][byte]. Of a byte with two weights, the low halves of all four bytes
-            are rows 0 to 3 of the group, the high halves rows 4 to 7.
-        target: The f32 weights, [row][column].
-        terms: [term][column]: the zero points, the scales and, if it has three rows, the offsets.
-        bits: Size of a weight, 4 or 8.
+    terms: [term][column]: the zero points, the scales and, if it has three rows, the offsets.
     """
-    columns, count = terms.sizes[1], terms.sizes[0]
+    count, columns = terms.sizes
     assert isinstance(columns, int) and isinstance(count, int)
-    pieces, halves, body = pieces_of(emitter, columns, target.element), 8 // bits, emitter.body
-    # For each piece of a row: vectors of the zero points, scales and offsets of its columns, loaded before the loop.
-    vectors = [
-        [load(emitter, terms, piece.type, term, piece.first, role=ProductRole.UNRELATED) for term in range(count)]
-        for piece in pieces
+    return [
+        (
+            piece,
+            [load(emitter, terms, piece.type, term, piece.first, role=ProductRole.UNRELATED) for term in range(count)],
+        )
+        for piece in pieces_of(emitter, columns, target.element)
     ]
 
-    def step(group: Index, values: list[str]) -> list[str]:
-        """Emit the rows of `target` of a group, one for each weight in a word of `words`.
 
-        The rows of the low halves of the bytes come first, then those of the high halves. Weights of 8 bits are whole
-        bytes (`halves` is 1).
+@dataclass(frozen=True)
+class _FloatUnpacking:
+    """Emitter of weights as (weight - zero) * scale + offset of f32.
+
+    Attributes:
+        emitter: Emitter of the function.
+        words: The weights as bytes, [group][column][byte]; `_fields` states which rows the bits of a word are.
+        target: The f32 weights, [row][column].
+        bits: Size of a weight, 4 or 8.
+        terms: For each piece of a row: vectors of the zero points, scales and offsets, if any, of its columns.
+    """
+
+    emitter: FunctionEmitter
+    words: MemRef
+    target: MemRef
+    bits: int
+    terms: list[tuple[Piece, list[str]]]
+
+    def unpack_group(self, group: Index, values: list[str]) -> list[str]:
+        """Emit the rows of `target` of a group, a word for each column; a `Step` of `run_steps` without values.
+
+        With 4 bits, group 2 becomes the rows 16 to 23; the word 0x76543210 has the weights 0, 2, 4, 6, 1, 3, 5 and 7 of
+        these rows.
         """
-        for piece, (zero, scale, *offset) in zip(pieces, vectors, strict=True):
+        body, rows_of_group = self.emitter.body, 32 // self.bits
+        for piece, (zero, scale, *offset) in self.terms:
             type_ = f"<{piece.lanes} x i32>"
-            loaded = load(emitter, words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
-            for half in range(halves):
-                for byte in range(BYTES):
-                    value = _widened(emitter, piece, loaded, first_bit=8 * byte + bits * half, bits=bits)
-                    value = body.let(f"fsub {piece.type} {value}, {zero}")
-                    value = body.let(f"fmul {piece.type} {value}, {scale}")
-                    for term in offset:
-                        value = body.let(f"fadd {piece.type} {value}, {term}")
-                    row = body.plus(body.times(group, BYTES * halves), BYTES * half + byte)
-                    _store(emitter, target, piece.type, value, row, piece.first)
+            loaded = load(self.emitter, self.words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
+            for row_of_group, first_bit in _fields(self.bits):
+                value = _widened(self.emitter, piece, loaded, first_bit, self.bits)
+                value = body.let(f"fsub {piece.type} {value}, {zero}")
+                value = body.let(f"fmul {piece.type} {value}, {scale}")
+                for term in offset:
+                    value = body.let(f"fadd {piece.type} {value}, {term}")
+                row = body.plus(body.times(group, rows_of_group), row_of_group)
+                _store(self.emitter, self.target, piece.type, value, row, piece.first)
         return values
 
-    return step
 
-
-def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> Step:
-    """Return the emitter that widens a group of weights of 4 bits, 8 steps of K, to two groups of bytes of `target`.
+def _unpack_bytes(
+    emitter: FunctionEmitter, words: MemRef, target: MemRef, group: Index, values: list[str]
+) -> list[str]:
+    """Emit the unpacking of a group of weights of 4 bits, 8 steps of K, to two groups of bytes of `target`.
 
     The four bytes 0x40, 0x51, 0x62 and 0x73 of a column in group 3 become its bytes 0, 1, 2 and 3 in group 6, and 4, 5,
-    6 and 7 in group 7. The emitter is a `Step` of `run_steps` that carries no values.
+    6 and 7 in group 7.
 
     Args:
         emitter: The function's emitter.
         words: The weights as bytes, [group][column][byte].
         target: The widened weights, [group][column][byte], with twice as many groups.
+        group: Number of the group in `words`.
+        values: The values that the loop carries: none, see `Step`.
     """
     columns = target.sizes[1]
     assert isinstance(columns, int)
-
-    def step(group: Index, values: list[str]) -> list[str]:
-        """Emit the unpacking of a group: its weights 0 to 3 are the low halves of its bytes, 4 to 7 the high halves.
-
-        They become the groups `2 * group` and `2 * group + 1` of `target`.
-        """
-        for piece in pieces_of(emitter, columns, i32):
-            type_ = f"<{BYTES * piece.lanes} x i8>"
-            loaded = load(emitter, words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
-            for half in range(2):
-                row = emitter.body.plus(emitter.body.times(group, 2), half)
-                _store(emitter, target, type_, _half(emitter, piece, loaded, half), row, piece.first, 0)
-        return values
-
-    return step
+    for piece in pieces_of(emitter, columns, i32):
+        type_ = f"<{BYTES * piece.lanes} x i8>"
+        loaded = load(emitter, words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
+        for half in range(2):
+            row = emitter.body.plus(emitter.body.times(group, 2), half)
+            _store(emitter, target, type_, _half(emitter, piece, loaded, half), row, piece.first, 0)
+    return values
 
 
 def _store(emitter: FunctionEmitter, target: MemRef, type_: str, value: str, *indices: Index) -> None:
