@@ -13,9 +13,11 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.loops import analysis
+from pydispatch.compiler.kernels.loops.analysis import analyse
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.nests import emit_inner
+from pydispatch.compiler.kernels.loops.row_storage import allocate_rows
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.column_end import column_limits
 from pydispatch.compiler.kernels.matmul.cpu.nest import End, Span
@@ -254,9 +256,9 @@ class _ChainEmitter:
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)  # elements of the scores are loads from the buffer from here on
         # The operations are emitted as one loop nest over the rows, as a kernel that reads scores from memory.
-        nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
-        (nest,) = analysis.analyse(self.frame, [nest_of_rows])
-        analysis.allocate_rows(self.frame, nest)  # memory for values that a row stores for its later loops
+        nest_of_rows = LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
+        (nest,) = analyse(self.frame, [nest_of_rows])
+        allocate_rows(self.frame, nest)  # memory for values that a row stores for its later loops
         columns = self._restrict_columns()  # the number of visited columns: the others are hidden, and not computed
         rank_without_columns = len(shape_of(chain.rows)) - 1
 

@@ -15,10 +15,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, TensorType
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.loops import analysis
+from pydispatch.compiler.kernels.loops.analysis import analyse
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import MAX_GRID, finish, over_groups
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
+from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
+from pydispatch.compiler.kernels.loops.row_storage import allocate_rows
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.column_end import column_limits
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
@@ -316,12 +318,12 @@ class _Rows:
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)
         # The operations are emitted as one loop nest over the rows, as a kernel that reads scores from memory.
-        nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
-        (nest,) = analysis.analyse(self.frame, [nest_of_rows])
+        nest_of_rows = LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
+        (nest,) = analyse(self.frame, [nest_of_rows])
         # `row_storage` has the values that a row could store for its later loops, such as its exponentials. There is
         # memory for the first `STORED_ROWS` of them; later loops compute the others again.
         nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])
-        analysis.allocate_rows(self.frame, nest)
+        allocate_rows(self.frame, nest)
         # From here on, all tensors with the shape of the scores end at column `end`, for reductions too.
         for value in {chain.scores, *(v for op in chain.parts.row_operations for v in (*op.operands, *op.results))}:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):

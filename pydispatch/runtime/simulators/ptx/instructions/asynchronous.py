@@ -123,18 +123,18 @@ def _access_of(instruction: Instruction, space: str) -> Instruction:
 
 
 class _CopiedSource(NamedTuple):
-    """Source of a copy: `count` bytes at an address in global memory, of which a thread may copy fewer.
+    """Source of a copy: `byte_count` bytes at an address in global memory, of which a thread may copy fewer.
 
     Attributes:
-        count: The copy's size in bytes.
-        read_whole: Resolves the addresses of `count` bytes.
-        source_size: Slot of the bytes that each thread copies; None if all copy `count` bytes.
+        byte_count: The copy's size in bytes.
+        read_whole: Resolves the addresses of `byte_count` bytes.
+        source_size: Slot of the bytes that each thread copies; None if all copy `byte_count` bytes.
         byte_resolver: Resolves the address of one byte, for threads that copy fewer.
         base: Slot of the base address, uint64.
         offset: Bytes that are added to it; may be negative.
     """
 
-    count: int
+    byte_count: int
     read_whole: MemoryOperand
     source_size: int | None
     byte_resolver: AddressResolver
@@ -155,15 +155,15 @@ class _CopiedSource(NamedTuple):
         return cls(count, read_whole, source_size, byte_resolver, base, source.offset)
 
     def read(self, regs: list[Any]) -> Any:
-        """Return the bytes to store for each thread, uint8 [threads, count]; those beyond its source size are 0."""
+        """Return the bytes to store for each thread, uint8 [threads, byte_count]; those beyond its source size are 0."""
         n = regs[FRAME_SLOT].n
-        data = np.zeros((n, self.count), np.uint8)
+        data = np.zeros((n, self.byte_count), np.uint8)
         if self.source_size is not None:
-            sizes = np.minimum(np.broadcast_to(regs[self.source_size], n), self.count)
-            if (sizes != self.count).any():
+            sizes = np.minimum(np.broadcast_to(regs[self.source_size], n), self.byte_count)
+            if (sizes != self.byte_count).any():
                 self._read_bytes(regs, sizes, data)
                 return data
-        byte_numbers = np.arange(self.count)
+        byte_numbers = np.arange(self.byte_count)
         for access in self.read_whole(regs):  # one for each allocation, by the threads that access it
             access.assign_threads(data, access.memory.data[access.offsets[:, None] + byte_numbers])
         return data
