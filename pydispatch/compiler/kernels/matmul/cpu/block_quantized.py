@@ -7,13 +7,13 @@ from math import prod
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import f32
-from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.block_quantized import BlockQuantized
 from pydispatch.compiler.kernels.matmul.cpu.block_products import BlockProducts
 from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.panel_sizes import BlockSizes, sizes_of
+from pydispatch.compiler.kernels.matmul.cpu.panel_workgroup import PanelWorkgroup
 from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import RowConversion
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 from pydispatch.compiler.kernels.matmul.cpu.unpacked_weights import UnpackedProducts
@@ -52,26 +52,26 @@ def lower_block_quantized(
     panel_group, row_group = frame.build.split(workgroup_id, groups)
     first_row = frame.build.times(row_group, sizes.rows)
     rows_of_a = _row_conversion(frame, match, sizes, first_row, total_rows)
-    # `UnpackedProducts` converts weights to f32 in memory, once for all rows of A, which are f32 too. `BlockProducts`
-    # unpacks weights in registers, or in memory to bytes if the rows of A are converted to bytes.
-    unpacks_to_f32 = sizes.unpacks and sizes.byte_digits == 0
-    workgroup_class = UnpackedProducts if unpacks_to_f32 else BlockProducts
-    totals = _allocate_totals(frame, match, sizes)
-    outputs = outputs_of(frame, result_dims)
-    workgroup = workgroup_class(
-        frame=frame, match=match, sizes=sizes, outputs=outputs, rows_of_a=rows_of_a, totals=totals
-    )
+    workgroup = _allocate_workgroup(frame, match, sizes, rows_of_a, result_dims)
     workgroup.emit(frame.build, panel_group)
     return frame.finish(workgroups=lambda elements, build: prod(groups))
 
 
-def _allocate_totals(frame: Frame, match: BlockQuantized, sizes: BlockSizes) -> SSAValue:
-    """Return a buffer for the sums of a workgroup over the steps of K that are done so far.
+def _allocate_workgroup(
+    frame: Frame, match: BlockQuantized, sizes: BlockSizes, rows_of_a: RowConversion, result_dims: Sequence[list[int]]
+) -> PanelWorkgroup:
+    """Return the emitter of a workgroup's code, and allocate memory for its totals, the sums over K.
 
-    If K is a single chunk, each panel is finished before the next one begins, and all panels use the same memory.
+    `UnpackedProducts` converts weights to f32 in memory, once for all rows of A, which are f32 too. `BlockProducts`
+    unpacks weights in registers, or in memory to bytes if the rows of A are converted to bytes.
     """
+    # If K is a single chunk, each panel is finished before the next one begins, and all panels use the same memory.
     panels_with_sums = 1 if sizes.blocks == match.blocks else sizes.panels
-    return frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
+    totals = frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
+    outputs = outputs_of(frame, result_dims)
+    unpacks_to_f32 = sizes.unpacks and sizes.byte_digits == 0
+    workgroup_class = UnpackedProducts if unpacks_to_f32 else BlockProducts
+    return workgroup_class(frame, match, sizes, outputs, rows_of_a, totals)
 
 
 def _row_conversion(

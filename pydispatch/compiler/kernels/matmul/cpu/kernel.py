@@ -74,10 +74,8 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
         return _lower_in_blocks(source, backend, level_of(machine), match, schedule)
     if schedule is not None:  # a function with sliding windows, or without a contraction
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")
-    if window_kernel is not None:
-        return window_kernel
     # 4. A chain, which has two contractions.
-    return lower_chain(source, backend, machine)
+    return window_kernel or lower_chain(source, backend, machine)
 
 
 def _lower_in_blocks(

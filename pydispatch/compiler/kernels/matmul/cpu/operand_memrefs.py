@@ -108,9 +108,11 @@ class BlockOperand:
             k_steps = build.ceil_quotient(self.region.extent(contraction.k), group)
             stride = build.times(stride, group) if is_b else stride
         # (size, stride) of each dimension of the memref.
-        reduced = [(self.nest.sizes[d], view.stride(build, d)) for d in self.reduced.contract_dims]
+        reduced: list[tuple[Index, Index]] = [
+            (self.nest.sizes[d], view.stride(build, d)) for d in self.reduced.contract_dims
+        ]
         reduced.append((k_steps, k_stride))
-        dims = [*reduced, (count, stride)] if is_b else [(count, stride), *reduced]
+        dims: list[tuple[Index, Index]] = [*reduced, (count, stride)] if is_b else [(count, stride), *reduced]
         if group > 1:
             dims.append((group, 1))
         return view_as(build, view.buffer, offset, [size for size, _ in dims], [step for _, step in dims])

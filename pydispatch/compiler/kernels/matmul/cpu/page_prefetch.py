@@ -41,7 +41,7 @@ def prefetch_next_page(build: Builder, nest: Nest, b: OperandView, region: Regio
     def prefetch(inner: Builder) -> None:
         """Emit the prefetch of all steps of K of the region, in the columns of the block."""
         offset = element_offset(inner, next_page, b, {n: block.column})
-        extents = {k: steps, n: nest.plan.schedule.nr}
+        extents: dict[int, Index] = {k: steps, n: nest.plan.schedule.nr}
         shape = [extents[row_dim], extents[contiguous_dim]]
         strides = [b.stride(inner, row_dim), b.stride(inner, contiguous_dim)]
         inner.add(PrefetchOp(operands=[view_as(inner, b.buffer, offset, shape, strides)]))

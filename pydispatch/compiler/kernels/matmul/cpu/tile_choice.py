@@ -62,6 +62,8 @@ PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 
 class TileRequest:
     """Properties of a contraction that its block sizes are chosen for.
 
+    All of them determine the register block, but the last three, which determine the tile of a workgroup.
+
     Attributes:
         element_bytes: Bytes of a sum, and of a packed element unless steps of K are grouped.
         m, n, k: Rows of A, columns of B, and steps of the reduction; None if dynamic.
@@ -69,12 +71,12 @@ class TileRequest:
         reductions: Product of the sizes of the reduced dimensions other than K.
         pads_columns: Whether nr is rounded up to whole vectors if n is smaller.
         widens_b: Whether register blocks widen the elements of B as they load them (`widening_columns`).
-        is_packed: Whether B is packed: tiles are larger, for the packed elements to be used more often.
         panel_width: Columns of a panel of a constant B, which nr divides; None for a B in another layout.
         minimizes_passes: Whether B comes from beyond the second-level cache for each block of rows, so that the fewest
             blocks are best.
         pairs_rows: Whether an odd last row takes as many registers as two rows (i8mm multiplies rows in pairs).
         uses_matrices: Whether sums are in matrix registers.
+        is_packed: Whether B is packed: tiles are larger, for the packed elements to be used more often.
         packs_a: Whether each tile packs its rows of A.
         cuts_columns: Whether tiles are cut along N first (`_cut_for_workgroups`), so that fewer tiles pack the same
             columns of B.
@@ -88,11 +90,11 @@ class TileRequest:
     reductions: int = 1
     pads_columns: bool = True
     widens_b: bool = False
-    is_packed: bool = False
     panel_width: int | None = None
     minimizes_passes: bool = False
     pairs_rows: bool = False
     uses_matrices: bool = False
+    is_packed: bool = False
     packs_a: bool = False
     cuts_columns: bool = False
 
