@@ -8,6 +8,8 @@ PYD_INLINE double pyd_sizef(float x) {
   return size > 120.0 ? 120.0 : size;
 }
 
+// sinh x: below 1 an odd polynomial, from there on half - 1/(4 half) for half = e^x / 2, which overflows from 90 on.
+// Without fused multiply-add (e + e/(e + 1)) / 2 for e = e^x - 1.
 #if PYD_HAS_FMA
 PYD_HOT float sinhf(float x) {
   float size = __builtin_fabsf(x), z = x * x;
@@ -22,6 +24,7 @@ PYD_HOT float sinhf(float x) {
 }
 #endif
 
+// cosh x = half + 1/(4 half) for half = e^x / 2; without fused multiply-add (e + 1/e) / 2 for e = e^x.
 #if PYD_HAS_FMA
 PYD_HOT float coshf(float x) {
   float size = __builtin_fabsf(x), half = pyd_half_exps(size > 90.0f ? 90.0f : size);
@@ -46,12 +49,14 @@ PYD_HOT float tanhf(float x) {
   return __builtin_copysignf(size < 0.625f ? near : far, x);
 }
 #else
+// e/(e + 2) for e = e^2x - 1.
 PYD_HOT float tanhf(float x) {
   double e = pyd_expm1f_d(2.0 * pyd_sizef(x));
   return __builtin_copysignf((float)(e / (e + 2.0)), x);
 }
 #endif
 
+// log(1 + x + x^2/(1 + sqrt(x^2 + 1))).
 PYD_HOT float asinhf(float x) {
   double size = __builtin_fabs((double)x), square = size * size;
   double t = size + square / (1.0 + __builtin_sqrt(square + 1.0));
@@ -59,6 +64,7 @@ PYD_HOT float asinhf(float x) {
   return __builtin_copysignf((float)y, x);
 }
 
+// log(1 + t + sqrt(t (t + 2))), t = x - 1.
 PYD_HOT float acoshf(float x) {
   double t = (double)x - 1.0;
   double y = pyd_log1pf_d(t + __builtin_sqrt(t * (t + 2.0)));
@@ -66,6 +72,7 @@ PYD_HOT float acoshf(float x) {
   return (float)(x != x || (double)x == PYD_INF ? (double)x : y);
 }
 
+// log(1 + t) / 2, t = 2x/(1 - x).
 PYD_HOT float atanhf(float x) {
   double size = __builtin_fabs((double)x);
   double t = 2.0 * size / (1.0 - size);
@@ -111,7 +118,7 @@ PYD_HOT float erfcf(float x) {
   return x < 0.0f ? 2.0f - result : result;
 }
 #else
-// Near zero x + x P, P = PYD_ERFF_P; beyond, erfc(x) = exp(-x^2) Q, Q = PYD_ERFCXF_P.
+// Below 7/8 x + x P, P = PYD_ERFF_P; beyond, 1 - exp(-x^2) Q, Q = PYD_ERFCXF_P, up to 4, where erf rounds to 1.
 PYD_HOT float erff(float x) {
   double size = __builtin_fabs((double)x);
   size = size > 4.0 ? 4.0 : size;

@@ -5,6 +5,7 @@
 // asin(s) / s - 1 for z = s^2, 0 <= s <= 1/2.
 PYD_INLINE double pyd_asinf_tail(double z) { return z * PYD_ASINF_P(z, z * z); }
 
+// asin x = pi/2 - 2 asin(sqrt((1 - x)/2)) from 1/2 on (`outer`); z is the square of the argument of the polynomial.
 #if PYD_HAS_FMA
 PYD_HOT float asinf(float x) {
   float size = __builtin_fabsf(x), z = PYD_FMAF(-0.5f, size, 0.5f);
@@ -27,6 +28,7 @@ PYD_HOT float asinf(float x) {
 }
 #endif
 
+// acos x: from 1/2 on 2 asin(sqrt((1 - x)/2)), below -1/2 pi minus that for -x, between them pi/2 - asin x.
 #if PYD_HAS_FMA
 PYD_HOT float acosf(float x) {
   float size = __builtin_fabsf(x), z = PYD_FMAF(-0.5f, size, 0.5f);
@@ -61,7 +63,7 @@ PYD_INLINE double pyd_anglef(double y, double x) {
 }
 
 #if PYD_HAS_FMA
-// The same in float. pi/2 has a second part, so that its rounding error does not count.
+// The angle of (x, y) in float. pi/2 has a second part, so that its rounding error does not count.
 PYD_INLINE float pyd_angles(float y, float x) {
   int steep = y > x;
   float top = steep ? x : y, bottom = steep ? y : x, t = top / bottom, z = t * t;
@@ -83,6 +85,7 @@ PYD_HOT float atanf(float x) {
 }
 #endif
 
+// Two infinities are the diagonal (1, 1), and (0, 0) is (1, 0), so that the quotient of the angle exists.
 #if PYD_HAS_FMA
 PYD_HOT float atan2f(float y, float x) {
   float a = __builtin_fabsf(y), b = __builtin_fabsf(x);

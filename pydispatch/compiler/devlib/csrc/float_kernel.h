@@ -4,7 +4,7 @@
 
 #include "devlib.h"
 
-// NaN stays NaN.
+// x, limited to [low, high]. NaN stays NaN.
 PYD_INLINE double pyd_clampf(double x, double low, double high) {
   x = x < low ? low : x;
   return x > high ? high : x;
@@ -40,7 +40,7 @@ PYD_INLINE double pyd_atanhf_twice(double s) {
   double z = s * s, z2 = z * z;
   return PYD_FMA(s * z, PYD_LOGF_P(z, z2), 2.0 * s);
 }
-// x is a positive normal double (every positive float is one).
+// The parts of log x for a positive normal double (every positive float is one).
 PYD_INLINE pyd_logf_t pyd_logf_parts(double x) {
   uint64_t bits = pyd_bits(x), offset = bits - PYD_SQRT_HALF_BITS;
   double m = pyd_double(bits - (offset & PYD_SIGN_AND_EXPONENT));

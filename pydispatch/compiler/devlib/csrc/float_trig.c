@@ -19,6 +19,7 @@ PYD_INLINE pyd_quadrantf_t pyd_reducef(float x) {
   double turn = ((a - (shifted - PYD_SHIFT)) + b) + c;
   return (pyd_quadrantf_t){turn * PYD_PIO2_1, pyd_bits(shifted)};
 }
+// sin r and cos r, |r| <= pi/4.
 PYD_INLINE double pyd_sinf_kernel(double r) {
   double z = r * r;
   return PYD_FMA(r * z, PYD_SINF_P(z, z * z), r);
@@ -62,6 +63,7 @@ PYD_INLINE pyd_quadrants_t pyd_reduces(float x) {
   pyd_quadrantf_t q = pyd_reduces_d(x);
   return (pyd_quadrants_t){(float)q.r, (uint32_t)q.n};
 }
+// sin r and cos r, |r| <= pi/4, in float.
 PYD_INLINE float pyd_sins_kernel(float r) {
   float z = r * r;
   return PYD_FMAF(r * z, PYD_SINS_P(z), r);
@@ -70,6 +72,7 @@ PYD_INLINE float pyd_coss_kernel(float r) {
   float z = r * r, half = 0.5f * z, one = 1.0f - half;
   return one + PYD_FMAF(z * z, PYD_COSS_P(z), (1.0f - one) - half);
 }
+// The sine of r + n pi/2.
 PYD_INLINE float pyd_sins_quadrant(float r, uint32_t n) {
   float y = n & 1 ? pyd_coss_kernel(r) : pyd_sins_kernel(r);
   return pyd_float(pyd_bitsf(y) ^ (n & 2) << 30);

@@ -20,6 +20,7 @@ PYD_HOT double asin(double x) {
   return __builtin_copysign(size <= 1.0 ? value : PYD_NAN, x);
 }
 
+// acos x: from 1/2 on 2 asin(sqrt((1 - x)/2)), below -1/2 pi minus that for -x, between them pi/2 - asin x.
 PYD_HOT double acos(double x) {
   double size = __builtin_fabs(x), far = 0.5 * (1.0 - size);
   int outer = size > 0.5;

@@ -12,7 +12,7 @@ PYD_INLINE double pyd_expm1_reduced(double r, double c) {
   double r2 = r * r;
   return r + (r2 * PYD_FMA(r, PYD_EXP_P(r, r2), 0.5) + (c + c * r));
 }
-// Of hi + lo, |hi| < 2000.
+// exp(hi + lo), |hi| < 2000.
 PYD_INLINE pyd_exp_t pyd_exp_dd(double hi, double lo) {
   double shifted = hi * PYD_LOG2E_1 + PYD_SHIFT, k = shifted - PYD_SHIFT;
   double head = hi - k * PYD_LN2_1;               // exact: k has 12 bits, LN2_1 has 32
@@ -26,7 +26,7 @@ PYD_INLINE double pyd_exp_finish(pyd_exp_t e, double x, double overflow, double 
   y = x > overflow ? PYD_INF : y;
   return x < underflow ? 0.0 : y;
 }
-// NaN stays NaN; the bounds only keep the exponent in range.
+// x, limited to [low, high], so that its exponential has an exponent in range. NaN stays NaN.
 PYD_INLINE double pyd_clamp(double x, double low, double high) {
   x = x < low ? low : x;
   return x > high ? high : x;

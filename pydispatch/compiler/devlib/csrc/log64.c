@@ -5,11 +5,12 @@
 // log(1 + f) = f - f^2/2 + s (f^2/2 + R), s = f / (2 + f), R = 2 atanh(s)/s - 2, f in [sqrt(1/2) - 1, sqrt(2) - 1].
 typedef struct { double k, f, half, tail; } pyd_log64_t;  // log x = k log 2 + (f - (half - tail))
 
+// The parts of log x = k log 2 + log(1 + f).
 PYD_INLINE pyd_log64_t pyd_log64_of(double k, double f) {
   double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
   return (pyd_log64_t){k, f, half, s * (half + z * PYD_LOGF_P(z, z * z))};
 }
-// x is positive and finite.
+// The parts of log x for positive finite x. A subnormal x is multiplied by 2^54 first.
 PYD_INLINE pyd_log64_t pyd_log64_parts(double x) {
   int small = x < 0x1p-1022;
   uint64_t bits = pyd_bits(small ? x * 0x1p54 : x), offset = bits - PYD_SQRT_HALF_BITS;

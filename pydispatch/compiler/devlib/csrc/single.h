@@ -27,7 +27,7 @@
 // e^x = 2^k (1 + m), m being e^r - 1 for x = k log 2 + r; m is NaN for NaN.
 typedef struct { float m; int32_t k; } pyd_exps_t;
 
-// NaN stays NaN.
+// x, limited to [low, high]. NaN stays NaN.
 PYD_INLINE float pyd_clamps(float x, float low, float high) {
   x = x < low ? low : x;
   return x > high ? high : x;
@@ -56,12 +56,12 @@ PYD_INLINE pyd_reduced_exps_t pyd_reduced_exps(float x) {
   float r = PYD_FMAF(-k, PYD_LN2S_HIGH, x);
   return (pyd_reduced_exps_t){PYD_FMAF(-k, PYD_LN2S_LOW, r), pyd_shifted_ints(shifted)};
 }
-// Of |x| < 110.
+// e^x for |x| < 110.
 PYD_INLINE pyd_exps_t pyd_exps_parts(float x) {
   pyd_reduced_exps_t reduced = pyd_reduced_exps(x);
   return (pyd_exps_t){pyd_expm1s_reduced(reduced.r), reduced.k};
 }
-// Of x + low, |x| < 110, where low is much less than x.
+// e^(x + low) for |x| < 110, where low is much less than x.
 PYD_INLINE pyd_exps_t pyd_exps_parts_of_sum(float x, float low) {
   pyd_reduced_exps_t reduced = pyd_reduced_exps(x);
   return (pyd_exps_t){pyd_expm1s_reduced(reduced.r + low), reduced.k};
@@ -86,11 +86,12 @@ PYD_INLINE float pyd_expm1s(float x) {
 // log x = k log 2 + f + tail: x is 2^k m with m in [2/3, 4/3), and f + tail is the logarithm of m = 1 + f.
 typedef struct { float k, f, tail; } pyd_logs_t;
 
+// The parts of log x = k log 2 + log(1 + f).
 PYD_INLINE pyd_logs_t pyd_logs_of(float k, float f) {
   float square = f * f;
   return (pyd_logs_t){k, f, square * PYD_FMAF(f, PYD_LOGS_P(f), -0.5f)};
 }
-// x is positive and finite.
+// The parts of log x for positive finite x. A subnormal x is multiplied by 2^23 first.
 PYD_INLINE pyd_logs_t pyd_logs_parts(float x) {
   int small = x < 0x1p-126f;
   uint32_t bits = pyd_bitsf(small ? x * 0x1p23f : x);

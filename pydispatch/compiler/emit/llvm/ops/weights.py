@@ -12,6 +12,7 @@ from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     Piece,
+    Step,
     address,
     block_of,
     initial_sums,
@@ -233,7 +234,9 @@ def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
     words = _bytes_of(emitter, weights) if bits == 4 else weights
     assert isinstance(columns, int)
     if terms:
-        step = _FloatUnpacking(emitter, words, target, bits, _vectors_of_terms(emitter, target, terms[0])).unpack_group
+        step: Step = _FloatUnpacking(
+            emitter, words, target, bits, _vectors_of_terms(emitter, target, terms[0])
+        ).unpack_group
     else:
         step = partial(_unpack_bytes, emitter, words, target)
     # The loop carries no values: each step only stores.
