@@ -128,8 +128,7 @@ def _identification(bits: _Bits, width: int) -> str:
             abbreviations.append(_abbreviation(bits))
             continue
         if abbreviation_id == _UNABBREVIATED:
-            code, count = bits.vbr(6), bits.vbr(6)
-            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]  # a broken count takes no time
+            code, *values = _unabbreviated_record(bits)
         else:
             index = abbreviation_id - _FIRST_ABBREVIATION
             if index >= len(abbreviations):
@@ -137,6 +136,12 @@ def _identification(bits: _Bits, width: int) -> str:
             code, *values = _record(bits, abbreviations[index])
         if code == _STRING:
             return "".join(chr(value) for value in values if value < 128)  # producers write ASCII
+
+
+def _unabbreviated_record(bits: _Bits) -> list[int]:
+    """Read a record without an abbreviation, and return its code and its operands, at most `_PREFIX` of them."""
+    code, count = bits.vbr(6), bits.vbr(6)
+    return [code, *(bits.vbr(6) for _ in range(min(count, _PREFIX)))]  # a broken count takes no time
 
 
 def _abbreviation(bits: _Bits) -> list[_Operand]:

@@ -107,21 +107,17 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
     groups = [used_features(group[0]) for group in _GROUP.finditer(text) if _FEATURES.search(group[0])]
     common_features = frozenset.intersection(*groups) if groups else frozenset()  # those of the whole file
 
-    def adapt(group: re.Match[str]) -> str:
-        """Return the text of an attribute group as `adapted` changes it.
-
-        It keeps its target features only if they add instructions (`known`) that the `machine` lacks, or if the machine
-        lacks one that not all groups of the file have (`common_features`).
-        """
-        features = used_features(group[0])
+    def adapt(match: re.Match[str]) -> str:
+        """Return the attribute group without its attributes for the CPU, unless its functions need these."""
+        group, features = match[0], used_features(match[0])
+        adds_instructions = bool(missing_features(features, known, machine))
+        # Features that only some functions state, with __attribute__((target)), are kept even if they tune code.
         own_features = features - common_features
-        needs_more_instructions = bool(missing_features(features, known, machine))
-        # Features that only this function states, with __attribute__((target)), are kept even if they tune its code and
-        # add no instructions.
         states_more = not own_features <= set(machine)
-        is_kept = needs_more_instructions or states_more
-        kept = group[0] if is_kept else _TARGET_ATTRIBUTES.sub("", group[0])
-        return with_placeholder_if_empty(_HARDENING_ATTRIBUTES.sub("", _CODE_GENERATION_ATTRIBUTES.sub("", kept)))
+        if not adds_instructions and not states_more:
+            group = _TARGET_ATTRIBUTES.sub("", group)
+        group = _CODE_GENERATION_ATTRIBUTES.sub("", group)
+        return with_placeholder_if_empty(_HARDENING_ATTRIBUTES.sub("", group))
 
     return _GROUP.sub(adapt, text)
 
