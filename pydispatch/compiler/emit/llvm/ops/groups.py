@@ -262,6 +262,8 @@ class _MatrixProduct:
     """Size of M."""
     columns: int
     """Size of N."""
+    pieces: Sequence[Piece]
+    """The vectors that a row of C is cut into, of at most four columns each."""
     intrinsic: str
     """LLVM's name of the instruction."""
     is_transposed: bool
@@ -327,6 +329,47 @@ class _MatrixProduct:
         operands = f"{GROUP_TYPE} {first}, {GROUP_TYPE} {second}"
         return self.emitter.body.let(f"shufflevector {operands}, <{2 * MATRIX_GROUP} x i32> <{lanes}>")
 
+    def tiles_of_rows(self, values: Sequence[str]) -> list[str]:
+        """Shuffle row-major sums, a vector for each row and piece, into the vectors of `tiles`.
+
+        Two rows of one piece of four lanes, a0 a1 a2 a3 and b0 b1 b2 b3, become the tiles a0 a1 b0 b1 and a2 a3 b2 b3;
+        with `is_transposed`, a0 b0 a1 b1 and a2 b2 a3 b3. An odd last row or column is duplicated.
+        """
+        vectors: list[str] = []
+        count = len(self.pieces)
+        by_row = [values[start : start + count] for start in range(0, len(values), count)]
+        for row in range(0, self.rows, 2):
+            next_row = min(row + 1, self.rows - 1)
+            for x, y, piece in zip(by_row[row], by_row[next_row], self.pieces, strict=True):
+                for column in range(0, piece.lanes, 2):
+                    next_column = min(column + 1, piece.lanes - 1)
+                    # The lanes of `y` are numbered after those of `x`.
+                    lanes = [column, next_column, piece.lanes + column, piece.lanes + next_column]
+                    if self.is_transposed:
+                        lanes = [lanes[lane] for lane in TRANSPOSED]
+                    vectors.append(shuffled(self.emitter, piece.type, x, y, lanes))
+        return vectors
+
+    def rows_of_tiles(self, vectors: Sequence[str]) -> list[str]:
+        """Shuffle the vectors of `tiles` back into row-major sums: the inverse of `tiles_of_rows`.
+
+        The tiles a0 a1 b0 b1 and a2 a3 b2 b3 become the rows a0 a1 a2 a3 and b0 b1 b2 b3. The columns of a piece are
+        those of one tile or of two neighbouring tiles.
+        """
+        sums: list[str] = []
+        tiles_per_row = sum(-(-piece.lanes // 2) for piece in self.pieces)  # a last column may be alone in its tile
+        for row in range(self.rows):
+            first_tile = row // 2 * tiles_per_row
+            tiles_of_row = iter(vectors[first_tile : first_tile + tiles_per_row])
+            for piece in self.pieces:
+                tiles = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]  # one or two
+                # Lanes 0 to 3 are the first tile, 4 to 7 the second; a tile has [row, column] in lane 2 * row + column.
+                lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
+                if self.is_transposed:  # in a tile that is ordered by column, lanes 1 and 2 are exchanged
+                    lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes]
+                sums.append(shuffled(self.emitter, TILE_TYPE, tiles[0], tiles[-1], lanes))
+        return sums
+
 
 def _column_first(tile: tuple[int, int]) -> tuple[int, int]:
     """Return the (column, row) of a tile (row, column): the key that sorts tiles column by column."""
@@ -339,8 +382,8 @@ def _multiply_matrices(
 ) -> None:
     """Emit `accumulator += lhs @ rhs` by instructions that multiply two rows by two columns over eight steps of K.
 
-    Sums are loaded and stored as one vector for each row and piece (a vector of a row of C). Around the loops over K,
-    they are carried as one vector for each 2x2 tile. `_matrices_of` and `_rows_of` convert between the two.
+    Sums are loaded and stored as one vector for each row and piece (a vector of a row of C). In the loops over K, they
+    are carried as one vector for each 2x2 tile.
 
     Args:
         emitter: The function's emitter.
@@ -361,75 +404,10 @@ def _multiply_matrices(
     intrinsic = f"llvm.aarch64.neon.{signs}mmla.v4i32.v16i8"
     # usmmla takes its unsigned factor first. If that is B, factors are exchanged, and tiles are ordered by column.
     is_transposed = unsigned.rhs and not unsigned.lhs
-    product = _MatrixProduct(emitter, lhs, rhs, rows, columns, intrinsic, is_transposed)
-    start = ["zeroinitializer"] * len(product.tiles)
-    if not starts_at_zero:
-        by_row = initial_sums(emitter, accumulator, rows, pieces, starts_at_zero)
-        start = _matrices_of(emitter, by_row, pieces, is_transposed)
+    product = _MatrixProduct(emitter, lhs, rhs, rows, columns, pieces, intrinsic, is_transposed)
+    if starts_at_zero:
+        start = ["zeroinitializer"] * len(product.tiles)
+    else:
+        start = product.tiles_of_rows(initial_sums(emitter, accumulator, rows, pieces, starts_at_zero))
     sums = loop_over_k(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(start), start, product.step)
-    store_sums(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
-
-
-def _matrices_of(
-    emitter: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], is_transposed: bool
-) -> list[str]:
-    """Shuffle row-major sums into vectors that hold one 2x2 tile each, as smmla expects, and return these row by row.
-
-    Two rows of one piece of four lanes, a0 a1 a2 a3 and b0 b1 b2 b3, become the tiles a0 a1 b0 b1 and a2 a3 b2 b3; with
-    `is_transposed`, a0 b0 a1 b1 and a2 b2 a3 b3. An odd last row or column is duplicated.
-
-    Args:
-        emitter: The function's emitter.
-        values: The sums, a vector for each row and piece, row by row.
-        pieces: The vectors that a row is cut into.
-        is_transposed: Whether each tile is ordered by column, as usmmla takes it if B is its first factor.
-
-    Returns:
-        The tiles of rows 0 and 1, from left to right, then those of rows 2 and 3, and so on.
-    """
-    tiles: list[str] = []
-    # The vectors of each row.
-    by_row = [values[start : start + len(pieces)] for start in range(0, len(values), len(pieces))]
-    for row in range(0, len(by_row), 2):
-        next_row = min(row + 1, len(by_row) - 1)
-        for x, y, piece in zip(by_row[row], by_row[next_row], pieces, strict=True):
-            for column in range(0, piece.lanes, 2):
-                next_column = min(column + 1, piece.lanes - 1)
-                # The lanes of `y` are numbered after those of `x`.
-                lanes = [column, next_column, piece.lanes + column, piece.lanes + next_column]
-                if is_transposed:
-                    lanes = [lanes[lane] for lane in TRANSPOSED]
-                tiles.append(shuffled(emitter, piece.type, x, y, lanes))
-    return tiles
-
-
-def _rows_of(
-    emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], is_transposed: bool
-) -> list[str]:
-    """Shuffle vectors of 2x2 tiles, `sums`, back into row-major sums of `rows` rows; the inverse of `_matrices_of`.
-
-    The tiles a0 a1 b0 b1 and a2 a3 b2 b3 become the rows a0 a1 a2 a3 and b0 b1 b2 b3. A piece, a vector of a row, has
-    at most four i32 columns, which are those of one tile or of two neighbouring tiles.
-
-    Args:
-        emitter: The function's emitter.
-        sums: The tiles, in the order of `_matrices_of`.
-        rows: Number of rows.
-        pieces: The vectors that a row is cut into.
-        is_transposed: Whether each tile is ordered by column.
-
-    Returns:
-        The sums, a vector for each row and piece, row by row.
-    """
-    vectors_of_rows: list[str] = []
-    tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)  # a last column may be alone in its tile
-    for row in range(rows):
-        tiles_of_row = iter(sums[row // 2 * tiles_per_row : (row // 2 + 1) * tiles_per_row])
-        for piece in pieces:
-            tiles = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]  # one or two
-            # Lanes 0 to 3 are the first tile, 4 to 7 the second; a tile has [row, column] in lane 2 * row + column.
-            lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
-            # In a tile that is ordered by column, lanes 1 and 2 are exchanged.
-            lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes] if is_transposed else lanes
-            vectors_of_rows.append(shuffled(emitter, TILE_TYPE, tiles[0], tiles[-1], lanes))
-    return vectors_of_rows
+    store_sums(emitter, accumulator, rows, pieces, product.rows_of_tiles(sums))
