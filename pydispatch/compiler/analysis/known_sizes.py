@@ -98,23 +98,25 @@ class Sizes:
                     if block_of_tensor not in inner_blocks:
                         self._replace_dim(inner, op)
 
-    def _replace_dim(self, op: Operation, before: Operation) -> None:
-        """Replace a `tensor.dim` by the representative of its size, as a value that is defined before `before`.
+    def _replace_dim(self, dim: Operation, reader: Operation) -> None:
+        """Replace the result of a `tensor.dim` by the representative of its size, a value defined before `reader`.
 
-        If `op` is `before` and reads the representative dimension, it stays, and other uses of the size in the block
-        take its result. A `tensor.dim` in the body of `before` is always replaced by a value before the body.
+        Args:
+            dim: The `tensor.dim`.
+            reader: The operation of the block that needs the size: the one whose body contains `dim`, else `dim`.
         """
-        term = self.resolve(term_of(op.results[0]))
-        if term is op.results[0]:  # the size is not known otherwise
+        size = dim.results[0]
+        representative = self.resolve(term_of(size))
+        if representative is size:  # no other term is known to be equal
             return
-        # If `op` itself computes the representative at this position, the values of this size are its result.
-        is_representative = isinstance(term, Dim) and term.tensor is op.operands[0]
-        if is_representative and op is before and op.parent is not None:
-            self._computed.setdefault((op.parent, term), op.results[0])
-        value = self.value(term, before)
-        if value is not op.results[0]:
-            op.results[0].replace_all_uses_with(value)
-            erase_op(op)
+        # A `dim` of the block that reads the representative's tensor stays: later readers of the size use its result.
+        reads_representative = isinstance(representative, Dim) and representative.tensor is dim.operands[0]
+        if reads_representative and dim is reader and dim.parent is not None:
+            self._computed.setdefault((dim.parent, representative), size)
+        value = self.value(representative, reader)
+        if value is not size:
+            size.replace_all_uses_with(value)
+            erase_op(dim)
 
     def value(self, term: Term, before: Operation) -> SSAValue:
         """Return a size as a value of type index that is defined before `before`; it is created on first use.

@@ -186,7 +186,7 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
     return insert_before(new, op)
 
 
-def elementwise_of_copy(op: Operation) -> SSAValue | None:
+def elementwise_before_transposition(op: Operation) -> SSAValue | None:
     """Apply a unary elementwise operation to the source of a transposition instead of its result, and return the
     transposed new result.
 
@@ -194,35 +194,37 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     Return None for other operations and operands, and for dynamic sizes.
     """
     is_unary = len(op.operands) == len(op.results) == 1 and not op.regions
-    copy = defining_copy(op.operands[0]) if is_unary else None
-    if copy is None or not all(is_permutation(m) for m in copy.maps):
+    transposition = defining_copy(op.operands[0]) if is_unary else None
+    if transposition is None or not all(is_permutation(m) for m in transposition.maps):
         return None
-    result_type, source = op.results[0].type, copy.inputs[0]
+    result_type, source = op.results[0].type, transposition.inputs[0]
     if not isinstance(result_type, TensorType) or any(n < 0 for n in shape_of(source)):
         return None
     type_ = TensorType(result_type.element_type, shape_of(source))
     new = type(op).create(
         operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
-    return transposed(insert_before(new, op), _dims_in_copy(copy), op)
+    return transposed(insert_before(new, op), _dims_in_result(transposition), op)
 
 
-def pad_before_copy(op: Operation) -> SSAValue | None:
+def pad_before_transposition(op: Operation) -> SSAValue | None:
     """Pad the source of a transposition instead of its result, and return the transposed padded tensor.
 
     A generic that reads the returned tensor can then read the tensor before its transposition (`read_through_copies`).
     Return None if the padding is dynamic or of several values, or if the tensor is no transposition.
     """
     pad = cast(tensor.PadOp, op)
-    copy = defining_copy(pad.source)
-    if copy is None or not is_permutation(copy.maps[0]) or not has_static_uniform_padding(pad):
+    transposition = defining_copy(pad.source)
+    if transposition is None or not is_permutation(transposition.maps[0]) or not has_static_uniform_padding(pad):
         return None
-    dims_in_copy = _dims_in_copy(copy)
-    return transposed(padded(pad, copy.inputs[0], dims_in_copy), dims_in_copy, op)
+    # Each dimension of the source is padded like the dimension of the result that it becomes.
+    dims_in_result = _dims_in_result(transposition)
+    padded_source = padded(pad, transposition.inputs[0], dims_in_result)
+    return transposed(padded_source, dims_in_result, op)
 
 
-def _dims_in_copy(copy: Structured) -> list[int]:
+def _dims_in_result(transposition: Structured) -> list[int]:
     """Return, for each dimension of the tensor that a transposing copy reads, the dimension of its result."""
-    input_map, result_map = copy.maps
+    input_map, result_map = transposition.maps
     result_loops = [cast(AffineDimExpr, e).position for e in result_map.results]  # loop of each dimension of the result
     return [result_loops.index(cast(AffineDimExpr, e).position) for e in input_map.results]
 

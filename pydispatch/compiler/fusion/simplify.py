@@ -19,7 +19,12 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.dim_orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
+from pydispatch.compiler.fusion.dim_orders import (
+    elementwise_before_transposition,
+    pad_before_transposition,
+    write_as_computed,
+    write_as_read,
+)
 from pydispatch.compiler.fusion.elimination import erase_unused, merge_equal_operations
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
@@ -393,7 +398,7 @@ def _fold_single_operand(op: Operation) -> SSAValue | None:
     return op.operands[0] if len(op.operands) == 1 else None
 
 
-ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions, elementwise_of_copy)
+ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions, elementwise_before_transposition)
 """Rules of all elementwise operations, after those of the operation in RULES."""
 
 RULES: dict[str, Sequence[Rule]] = {
@@ -415,7 +420,7 @@ RULES: dict[str, Sequence[Rule]] = {
         _fold_view_of_empty,
     ),
     "tensor.insert_slice": (_fold_whole_slice,),
-    "tensor.pad": (_fold_no_padding, pad_before_copy, pad_without_unit_dimensions),
+    "tensor.pad": (_fold_no_padding, pad_before_transposition, pad_without_unit_dimensions),
     "tensor.concat": (_fold_single_operand,),
     "flow.tensor.constant": (_compute_positions,),
     "linalg.generic": (

@@ -20,6 +20,7 @@ from pydispatch.compiler.fusion.quantized.affine import (
     Combined,
     Constant,
     Element,
+    Integer,
     Real,
     as_single_term,
     clamped,
@@ -236,7 +237,7 @@ class _Body:
         result = self.value(value)
         if result is None:
             raise Unrecognized
-        return as_single_term(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
+        return as_single_term(result, self.tracer.rank) if isinstance(result, Integer) else result
 
     def argument(self, value: SSAValue) -> tuple[SSAValue, AffineMap]:
         """Return the input tensor whose element `value`, an argument of the body, holds; and the element's index.
@@ -278,22 +279,22 @@ def _subtracted(body: _Body, op: Operation) -> Value:
     return sum_of(body.number(op.operands[0]), product_of(body.number(op.operands[1]), minus_one))
 
 
-def _combined(body: _Body, op: Operation) -> Value:
+def _integer_sum(body: _Body, op: Operation) -> Value:
     """Recognize a sum or difference in i32.
 
-    If both operands are stored i32, such as sums of products, which f32 may not represent, the result is a Combined: a
-    sum that is computed in i32, modulo 2^32. Otherwise the result is a Real. Raises Unrecognized for a sum of more than
-    MOST_TERMS elements.
+    If an operand is a Real, the result is a Real. If both are Integers, such as sums of products that f32 may not
+    represent, the result is a Combined, which is computed in i32 modulo 2^32. Raises Unrecognized for other types than
+    i32, and if the Combined would have more than MOST_TERMS elements.
     """
     if op.results[0].type != i32:
         raise Unrecognized
     lhs, rhs = (body.value(v) for v in op.operands)
-    # An Element is a stored i32; a Combined is a sum or difference of Elements in i32.
-    if isinstance(lhs, Element | Combined) and isinstance(rhs, Element | Combined):
-        if lhs.count + rhs.count > MOST_TERMS:
-            raise Unrecognized
-        return Combined(op.name.removeprefix("arith."), lhs, rhs, lhs.count + rhs.count)
-    return _added(body, op) if isinstance(op, arith.AddiOp) else _subtracted(body, op)
+    if not isinstance(lhs, Integer) or not isinstance(rhs, Integer):
+        return _added(body, op) if isinstance(op, arith.AddiOp) else _subtracted(body, op)
+    element_count = lhs.count + rhs.count
+    if element_count > MOST_TERMS:
+        raise Unrecognized
+    return Combined(op.name.removeprefix("arith."), lhs, rhs, element_count)
 
 
 def _multiplied(body: _Body, op: Operation) -> Value:
@@ -371,8 +372,8 @@ _RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
     arith.SubfOp: _subtracted,
     arith.MulfOp: _multiplied,
     arith.DivfOp: _divided,
-    arith.AddiOp: _combined,
-    arith.SubiOp: _combined,
+    arith.AddiOp: _integer_sum,
+    arith.SubiOp: _integer_sum,
     arith.MaximumfOp: _limited,
     arith.MinimumfOp: _limited,
     arith.MaxnumfOp: _limited,

@@ -50,8 +50,8 @@ def repeated(
         carried: The initial carried values.
         goes_on: Emits from the carried values whether another iteration runs; tested before the first one, too.
         step: Emits one iteration from the carried values, and returns the next ones.
-        most: Upper bound of the iteration count. The SPIR-V emitter needs it for loops that it cannot count: a driver
-            ends the loops of an invocation after a total number of iterations.
+        most: Upper bound of the iteration count. Lavapipe, a Vulkan driver, ends all loops of an invocation after
+            65,535 iterations; the SPIR-V emitter unrolls loops to stay below that, and must know how often they run.
     """
     body, types = carried[0].body, [item.value.type for item in carried]
 

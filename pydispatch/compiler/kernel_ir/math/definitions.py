@@ -254,12 +254,12 @@ def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, na
 
     `known` is the exponent if it is constant, else None.
     """
-    exponent_word = Word(body, exponent)
+    exponent_word = Word(body, exponent)  # Word and Number emit arithmetic of integers and of floats into `body`
     if not is_float(base.type):
         return powers.integer_power(Word(body, base), exponent_word, known).value
-    computed_type = base.type if type(base.type) in native.arithmetic else _F32
-    power = powers.integer_power(Number(body, converted(body, base, computed_type)), exponent_word, known)
-    return converted(body, power.value, base.type)
+    is_native = type(base.type) in native.arithmetic
+    base_number = Number(body, base if is_native else converted(body, base, _F32))
+    return converted(body, powers.integer_power(base_number, exponent_word, known).value, base.type)
 
 
 def _is_normal(body: Body, value: SSAValue) -> Truth:
