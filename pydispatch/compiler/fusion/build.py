@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, Inte
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import insert_before
 
@@ -58,6 +58,14 @@ def insert_copy(
     maps = affine_maps([index, AffineMap.identity(rank)])
     kinds = iterator_types(["parallel"] * rank)
     return insert_before(generic_op([value], [empty], Region(body), maps, kinds, [type_]), op)
+
+
+def indices_over(remaining: Sequence[int], loop_count: int) -> list[AffineExpr]:
+    """Return the index of each of `loop_count` loops over the `remaining` ones; the constant 0 for the others."""
+    return [
+        AffineExpr.dimension(remaining.index(loop)) if loop in remaining else AffineExpr.constant(0)
+        for loop in range(loop_count)
+    ]
 
 
 def generic_op(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -66,29 +67,38 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     if not is_read_in_order:
         return None
     # For each operand, inputs and output, the groups whose dimensions it has: [1] for %b.
-    groups_of_operands: list[list[int]] = []
-    for map_ in generic.maps:
-        operand_groups = _groups_of_map(map_, groups)
-        if operand_groups is None:  # the operand has only a part of a group, which cannot be collapsed
-            return None
-        groups_of_operands.append(operand_groups)
-    # The operands over the collapsed dimensions: %x replaces %e, and the other operands are collapsed. The new generic
-    # has one loop for each group.
-    operands: list[SSAValue] = []
-    new_maps: list[AffineMap] = []
-    for value, operand_groups in zip(generic.operands, groups_of_operands, strict=True):
-        is_expanded = value is expand.result
-        operands.append(expand.src if is_expanded else _collapsed_operand(user, value, operand_groups, groups))
-        new_maps.append(AffineMap(len(groups), 0, tuple(AffineExpr.dimension(group) for group in operand_groups)))
-    # Compute the collapsed result, and expand it.
-    collapsed_result = rewrite_loops(user, operands, new_maps, ["parallel"] * len(groups))
-    type_ = user.results[0].type
+    operand_groups = [g for map_ in generic.maps if (g := _groups_of_map(map_, groups)) is not None]
+    if len(operand_groups) < len(generic.maps):  # an operand has only a part of a group, which cannot be collapsed
+        return None
+    # The new generic has one loop for each group: %x replaces %e, and the other operands are collapsed.
+    operands = [
+        expand.src if value is expand.result else _collapsed_operand(user, value, own_groups, groups)
+        for value, own_groups in zip(generic.operands, operand_groups, strict=True)
+    ]
+    maps = [AffineMap(len(groups), 0, tuple(map(AffineExpr.dimension, own_groups))) for own_groups in operand_groups]
+    collapsed_result = rewrite_loops(user, operands, maps, ["parallel"] * len(groups))
+    return replace_by_expanded(user, collapsed_result, groups, expand.dynamic_output_shape)
+
+
+def replace_by_expanded(
+    op: Operation, collapsed_result: SSAValue, groups: DimGroups, dynamic_sizes: Sequence[SSAValue] = ()
+) -> tensor.ExpandShapeOp:
+    """Replace the result of `op` by `collapsed_result`, expanded to the same shape, and return the expand_shape.
+
+    Args:
+        op: The operation that is replaced.
+        collapsed_result: The elements of its result, with fewer dimensions.
+        groups: For each dimension of `collapsed_result`, the dimensions of the result of `op`.
+        dynamic_sizes: The sizes of the dynamic dimensions of the result of `op`, in order.
+    """
+    type_ = op.results[0].type
     assert isinstance(type_, TensorType)
-    dims = list(expand.dynamic_output_shape)
-    result = tensor.ExpandShapeOp(collapsed_result, dims, expand.reassociation, list(type_.get_shape()), type_)
-    insert_before(result, user)
-    replace_op(user, result.results[0])
-    return result
+    expand = tensor.ExpandShapeOp(
+        collapsed_result, list(dynamic_sizes), reassociation(groups), list(type_.get_shape()), type_
+    )
+    insert_before(expand, op)
+    replace_op(op, expand.results[0])
+    return expand
 
 
 def _only_elementwise_reader(expand: tensor.ExpandShapeOp) -> GenericOp | None:
@@ -118,16 +128,22 @@ def _collapsed_operand(user: GenericOp, value: SSAValue, operand_groups: list[in
         operand_groups: Indices in `groups` of the groups that the operand's dimensions form, in the operand's order.
         groups: For each loop of the collapsed generic, the dimensions that it replaces.
     """
-    if len(shape_of(value)) == len(operand_groups):  # each of its groups has one dimension
-        return value
     axes_of_groups, next_axis = [], 0
     for group in operand_groups:
         axes_of_groups.append(consecutive(next_axis, len(groups[group])))
         next_axis += len(groups[group])
-    assert isinstance(value.type, TensorType)
-    shape = value.type.get_shape()
-    sizes = [math.prod(shape[axis] for axis in axes) for axes in axes_of_groups]
-    return collapsed(user, value, axes_of_groups, sizes)
+    return collapse_axes(user, value, axes_of_groups)
+
+
+def collapse_axes(op: Operation, value: SSAValue, groups: DimGroups) -> SSAValue:
+    """Return a tensor with the axes of each group collapsed to one, inserted before `op`.
+
+    groups: for each dimension of the result, the adjacent axes of the tensor; several axes must have static sizes.
+    """
+    shape = shape_of(value)
+    if len(groups) == len(shape):
+        return value
+    return collapsed(op, value, groups, [math.prod(shape[axis] for axis in axes) for axes in groups])
 
 
 def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:

@@ -18,21 +18,24 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import cast
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
-from pydispatch.compiler.fusion.build import insert_copy, reassociation, rewrite_loops
-from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, consecutive, move_below_readers
+from pydispatch.compiler.fusion.build import indices_over, insert_copy, rewrite_loops
+from pydispatch.compiler.fusion.collapse import (
+    DimGroups,
+    collapsed,
+    consecutive,
+    move_below_readers,
+    replace_by_expanded,
+)
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
-from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
@@ -56,6 +59,10 @@ FEWEST_PIXELS, FEWEST_PIXELS_CONSTANT_FILTER = 64, 32
 3x3x512 convolution of 49 pixels took 0.99 to 1.33 times as long (Zen 5, under load), 256 pixels less than that. A
 constant filter is packed into panels, and a network reads it from memory in each call: layers of 7x7x512 in a ResNet-18
 took 1.36 ms each, and 1.07 ms with im2col."""
+
+
+MatrixLoops = tuple[tuple[int, ...], tuple[int, ...]]
+"""The loops over the rows of a matrix, and those over its columns."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,13 @@ class Convolution:
     spatial: tuple[int, ...]
     steps: tuple[int, ...]
     channels_last: bool
+
+    @property
+    def matrices(self) -> tuple[MatrixLoops, MatrixLoops, MatrixLoops]:
+        """Loops over the rows and over the columns of the matrices of a product: filter, im2col matrix and result."""
+        if self.channels_last:
+            return (self.steps, self.rows), (self.spatial, self.steps), (self.spatial, self.rows)
+        return (self.rows, self.steps), (self.steps, self.spatial), (self.rows, self.spatial)
 
     def count(self, dims: tuple[int, ...]) -> int:
         """Return the number of iterations of some nested loops; a loop of dynamic size counts as 1."""
@@ -197,29 +211,15 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     weights, image = factors
     generic, filter_order = c.generic, weights.axis_dims  # the loop that indexes each dimension of the filter
     assert filter_order is not None
-    # Loops by their roles: reduction loops are steps; parallel loops are rows if they index the filter, else batches or
-    # pixels.
     result_dims = [r.position for r in generic.maps[-1].results if isinstance(r, AffineDimExpr)]
     steps = tuple(d for d, kind in enumerate(generic.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
-    image_dims = [d for d in result_dims if d not in weights.dims]  # batches and pixels
     is_grouped = any(d in image.dims for d in rows)  # each output channel reads other channels of the image
     image_has_all_steps = set(steps) <= image.dims
     if not rows or is_grouped or not image_has_all_steps:
         return None
     channels_last = result_dims[-1] == rows[-1]
-    if channels_last:  # kernels sum channels innermost, in the order of the filter
-        steps = tuple(d for d in filter_order if d in steps)
-
-        # Batches are the leading dimensions that index the image by themselves. Windows move along the remaining ones,
-        # whose loops are in sums: image[n, y + ky, x + kx, c] has the batch n, and the pixels y, x.
-        def is_batch(loop: int) -> bool:
-            """Return whether a dimension of the image is indexed by `loop` alone."""
-            return any(coordinate.is_identity(loop) for coordinate in image.coordinates)
-
-        batches = tuple(takewhile(is_batch, image_dims))
-    else:
-        batches = tuple(d for d in image_dims if result_dims.index(d) < result_dims.index(rows[0]))
+    batches = _batches(image, result_dims, rows, channels_last)
     convolution = Convolution(
         op=op,
         image=c.tensor_of(image),
@@ -228,14 +228,30 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         sizes=tuple(DYNAMIC_INDEX if n is None else n for n in generic.extents),
         batches=batches,
         rows=rows,
-        spatial=tuple(d for d in image_dims if d not in batches),
-        steps=steps,
+        spatial=tuple(d for d in result_dims if d not in (*rows, *batches)),
+        # With channels last, kernels sum channels innermost, in the order of the filter.
+        steps=tuple(d for d in filter_order if d in steps) if channels_last else steps,
         channels_last=channels_last,
     )
-    is_supported = _has_static_matrices(convolution, generic) and _has_known_order(
-        convolution, result_dims, filter_order
-    )
-    return convolution if is_supported else None
+    has_known_order = _has_known_order(convolution, result_dims, filter_order)
+    return convolution if has_known_order and _has_static_matrices(convolution, generic) else None
+
+
+def _batches(image: Factor, result_dims: Sequence[int], rows: Sequence[int], channels_last: bool) -> tuple[int, ...]:
+    """Return the loops over images: the leading ones of those that index the result (`result_dims`).
+
+    With channels first, they are those before output channels (`rows`). With channels last, they index the image by
+    themselves, while windows move along the loops over pixels, which are in sums: image[n, y + ky, x + kx, c] has the
+    batch n, and the pixels y, x.
+    """
+
+    def is_batch(loop: int) -> bool:
+        """Return whether a loop of the result is one over images, if all loops before it are."""
+        if loop in rows:
+            return False
+        return not channels_last or any(coordinate.is_identity(loop) for coordinate in image.coordinates)
+
+    return tuple(takewhile(is_batch, result_dims))
 
 
 def _filter_and_image(c: Contraction) -> tuple[Factor, Factor] | None:
@@ -308,21 +324,15 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     [row, step] times patches [batch, step, pixel] is [batch, row, pixel].
     """
     op, output = convolution.op, convolution.op.outputs[0]  # the output has the initial values of the sums
-    type_ = cast("TensorType[Attribute]", op.results[0].type)
-    spatial, steps, rows = convolution.spatial, convolution.steps, convolution.rows
-    if convolution.channels_last:
-        patch_dims, filter_dims, result_dims = (spatial, steps), (steps, rows), (spatial, rows)
-    else:
-        patch_dims, filter_dims, result_dims = (steps, spatial), (rows, steps), (rows, spatial)
+    filter_loops, patch_loops, result_loops = convolution.matrices
+    batch_rank = len(convolution.batches)
     dynamic_dims = dynamic_sizes(output, op)  # sizes of batches, which the patches have, too
 
     # Copy the patches, and view all tensors as matrices, those with batches as batches of matrices.
-    patches = _patches(convolution, patch_dims, dynamic_dims)
-    batch_rank = len(convolution.batches)
-    batch_groups = [[i] for i in range(batch_rank)]
-    columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
-    filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)
-    initial_matrix = _matrix(op, output, batch_groups, matrix_dims=result_dims, convolution=convolution)
+    patches = _patches(convolution, patch_loops, dynamic_dims)
+    columns = _matrix(convolution, patches, batch_rank, patch_loops)
+    filter_matrix = _matrix(convolution, convolution.filter, 0, filter_loops)
+    initial_matrix = _matrix(convolution, output, batch_rank, result_loops)
 
     # Multiply in the loops [*batches, row, pixel, step].
     filter_map, columns_map, result_map = _product_maps(batch_rank, convolution.channels_last)
@@ -334,34 +344,25 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     product = rewrite_loops(op, operands, maps, iterators=[*["parallel"] * (batch_rank + 2), "reduction"])
 
     # Expand the product to the dimensions of the old result.
-    # The rows of a matrix of the product stand for `row_rank` dimensions of the result, the columns for `column_rank`.
-    row_rank, column_rank = len(result_dims[0]), len(result_dims[1])
-    groups = [*batch_groups, consecutive(batch_rank, row_rank), consecutive(batch_rank + row_rank, column_rank)]
-    expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
-    insert_before(expand, op)
-    replace_op(op, expand.results[0])
-    move_below_readers(expand, groups)
+    groups = _matrix_groups(batch_rank, result_loops)
+    move_below_readers(replace_by_expanded(op, product, groups, dynamic_dims), groups)
 
 
-def _patches(
-    convolution: Convolution, patch_dims: tuple[tuple[int, ...], tuple[int, ...]], dynamic_dims: Sequence[SSAValue]
-) -> SSAValue:
+def _patches(convolution: Convolution, patch_loops: MatrixLoops, dynamic_dims: Sequence[SSAValue]) -> SSAValue:
     """Insert a copy of the image's elements with one dimension per loop, and return the copy (the im2col tensor).
 
     Args:
         convolution: The convolution.
-        patch_dims: The loops over rows and those over columns of a matrix of patches: the dimensions of the copy after
+        patch_loops: The loops over rows and those over columns of a matrix of patches: the dimensions of the copy after
             the batches.
         dynamic_dims: The dynamic sizes of batches, as values.
     """
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
-    order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
+    order = [*convolution.batches, *patch_loops[0], *patch_loops[1]]
     patches_type = TensorType(element, [convolution.sizes[d] for d in order])
-    # For each loop of the convolution, its dimension of the patches; loops over filters do not index the image.
-    new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
-    image_index = AffineMap(
-        len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
-    )
+    dims_of_loops = indices_over(order, len(convolution.sizes))  # loops over filters do not index the image
+    indices = tuple(r.replace_dims_and_symbols(dims_of_loops, []) for r in convolution.image_map.results)
+    image_index = AffineMap(len(order), 0, indices)
     return insert_copy(convolution.op, convolution.image, image_index, patches_type, dynamic_dims)
 
 
@@ -380,24 +381,26 @@ def _product_maps(batches: int, channels_last: bool) -> tuple[AffineMap, AffineM
     return filter_map, columns_map, result_map
 
 
-def _matrix(
-    op: Operation, value: SSAValue, batch_groups: DimGroups, matrix_dims: tuple[tuple[int, ...], ...],
-    convolution: Convolution,
-) -> SSAValue:  # fmt: skip
-    """Return a tensor of the convolution as a matrix, or as a batch of matrices, inserted before `op`.
+def _matrix(convolution: Convolution, value: SSAValue, batch_rank: int, loops: MatrixLoops) -> SSAValue:
+    """Return a tensor of the convolution as a matrix, or as a batch of matrices, inserted before the convolution.
 
-    Patches [2][8][3][3][8][8] of batch, channel, window and pixel become [2][72][64]: `batch_groups` is [[0]], and
-    `matrix_dims` has the loops (channel, two of the window) and (two of the pixel).
+    Patches [2][8][3][3][8][8] of batch, channel, window and pixel become [2][72][64]: `batch_rank` is 1, and `loops`
+    are the loops (channel, two of the window) and (two of the pixel).
 
     Args:
-        op: The convolution.
-        value: The tensor. Its dimensions are batches, then those of a matrix's rows, then those of its columns.
-        batch_groups: [[0], [1], ...] for its batch dimensions, which stay as they are; empty for the filter.
-        matrix_dims: The loops of the rows' dimensions, and those of the columns' dimensions. Each group becomes one
-            dimension.
         convolution: The convolution.
+        value: The tensor. Its dimensions are batches, then those of a matrix's rows, then those of its columns.
+        batch_rank: Number of its batch dimensions, which stay as they are; 0 for the filter.
+        loops: The loops of the rows' dimensions, and those of the columns' dimensions. Each of the two groups becomes
+            one dimension.
     """
-    n, (row_dims, column_dims) = len(batch_groups), matrix_dims
-    groups = [*batch_groups, consecutive(n, len(row_dims)), consecutive(n + len(row_dims), len(column_dims))]
-    batch_sizes = [convolution.sizes[d] for d in convolution.batches[:n]]
-    return collapsed(op, value, groups, [*batch_sizes, convolution.count(row_dims), convolution.count(column_dims)])
+    batch_sizes = [convolution.sizes[d] for d in convolution.batches[:batch_rank]]
+    sizes = [*batch_sizes, *map(convolution.count, loops)]
+    return collapsed(convolution.op, value, _matrix_groups(batch_rank, loops), sizes)
+
+
+def _matrix_groups(batch_rank: int, loops: MatrixLoops) -> DimGroups:
+    """Return the dimensions of a tensor in groups that become a batch of matrices: each batch, rows, and columns."""
+    row_rank, column_rank = map(len, loops)
+    batch_groups = [[i] for i in range(batch_rank)]
+    return [*batch_groups, consecutive(batch_rank, row_rank), consecutive(batch_rank + row_rank, column_rank)]

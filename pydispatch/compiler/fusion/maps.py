@@ -19,7 +19,7 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
-from pydispatch.compiler.fusion.build import affine_maps, generic_op, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import affine_maps, generic_op, indices_over, iterator_types, reassociation
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
@@ -165,43 +165,45 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     generic = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in generic.operands):
         return None
-    unit_loops = {i for i, n in enumerate(generic.extents) if n == 1}
-    other_loops = [i for i in range(len(generic.iterators)) if i not in unit_loops]
-    # For each old loop, its index over the new loops; a dropped loop is always 0.
-    new_loops = [
-        AffineExpr.dimension(other_loops.index(i)) if i in other_loops else AffineConstantExpr(0)
-        for i in range(len(generic.iterators))
-    ]
+    other_loops = [i for i, n in enumerate(generic.extents) if n != 1]
+    new_loops = indices_over(other_loops, len(generic.iterators))  # for each old loop; a dropped loop is always 0
+    extents = [generic.extents[i] for i in other_loops]
     operands, maps = [], []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         # The index of each dimension whose size is not 1: over the old loops, then over the remaining ones.
         old_indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
-        indices = tuple(r.replace_dims_and_symbols(new_loops, []) for r in old_indices)
-        # An index 2 * y + i whose loop y has one iteration becomes i. A dimension that a loop indexes by itself must
-        # have the size of the loop. So only the leading elements of this dimension remain, as many as loop i has
-        # iterations. Axis → that number:
-        leading_counts = {
-            axis: generic.extents[other_loops[index.position]] for axis, index in enumerate(indices)
-            if isinstance(index, AffineDimExpr) and not isinstance(old_indices[axis], AffineDimExpr)
-        }  # fmt: skip
+        indices = [r.replace_dims_and_symbols(new_loops, []) for r in old_indices]
+        leading_counts = _leading_counts(old_indices, indices, extents)
         is_dynamic = None in leading_counts.values() or -1 in shape_of(value)
         if leading_counts and is_dynamic:  # the slice would need sizes at run time
             return None
-        maps.append(AffineMap(len(other_loops), 0, indices))
+        maps.append(AffineMap(len(other_loops), 0, tuple(indices)))
         operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", leading_counts)))
     if not _state_loop_sizes(operands, maps):
         return None
-    n = len(generic.inputs)
-    new = generic_like(
-        op,
-        body=op.detach_region(0),
-        inputs=operands[:n],
-        outputs=operands[n:],
-        maps=maps,
-        iterators=[generic.iterators[i] for i in other_loops],
-        loops=new_loops,
-    )
+    body, n, iterators = op.detach_region(0), len(generic.inputs), [generic.iterators[i] for i in other_loops]
+    new = generic_like(op, body, operands[:n], operands[n:], maps, iterators, loops=new_loops)
     return _with_units(op, new, op.results[0])
+
+
+def _leading_counts(
+    old_indices: Sequence[AffineExpr], new_indices: Sequence[AffineExpr], extents: Sequence[int | None]
+) -> dict[int, int | None]:
+    """Return axis → number of leading elements that a generic without loops of one iteration reads along an axis.
+
+    An index 2 * y + i whose loop y has one iteration becomes i. A dimension that a loop indexes by itself must have the
+    size of the loop: only as many leading elements of the dimension remain as loop i has iterations.
+
+    Args:
+        old_indices: Index of each axis over the loops of the generic.
+        new_indices: The same indices over the remaining loops.
+        extents: Iterations of each remaining loop; None if unknown.
+    """
+    return {
+        axis: extents[new.position]
+        for axis, (old, new) in enumerate(zip(old_indices, new_indices, strict=True))
+        if isinstance(new, AffineDimExpr) and not isinstance(old, AffineDimExpr)
+    }
 
 
 def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:

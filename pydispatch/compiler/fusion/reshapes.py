@@ -7,6 +7,8 @@ heads. Values are unchanged; only their indices differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import tensor
@@ -38,41 +40,65 @@ def collapse_after(op: Operation) -> SSAValue | None:
     generic = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
-    sizes_of_loop: Shapes = {}  # loop → the sizes that its dimension had before the collapse: {0: [4, 3]}
     # The first input that is a suitable collapse_shape decides; `_loops_collapsed` returns {} for others.
+    sizes_of_loop: Shapes = {}
     for value, map_ in zip(generic.inputs, generic.maps, strict=False):
         sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
     if not sizes_of_loop or not _can_split_loops(generic, sizes_of_loop):
         return None
-    # Each loop becomes `loop_counts[loop]` new loops, `dims[loop]`.
-    loop_counts = [len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(len(generic.iterators))]
-    dims = _consecutive_groups(loop_counts)
-    # Old loop -> its first new loop: for a loop that is not split, the only one. A split loop is replaced below, by all
-    # of its new loops.
-    new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
-    # Each operand is expanded where a collapsed loop indexes it, and indexed by the new loops.
-    operands, maps = [], []
-    sizes: list[list[int]] = []  # for each dimension of the current operand, the sizes that it is expanded to
-    for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        sizes, indices = [], list[AffineExpr]()
-        for size, index in zip(shape_of(value), map_.results, strict=False):
-            if isinstance(index, AffineDimExpr) and index.position in sizes_of_loop:
-                sizes.append(sizes_of_loop[index.position])
-                indices += [AffineExpr.dimension(d) for d in dims[index.position]]
-            else:
-                sizes.append([size])
-                indices.append(index.replace_dims_and_symbols(new_loops, []))
-        operands.append(_expanded(op, value, sizes))
-        maps.append(AffineMap(sum(loop_counts), 0, tuple(indices)))
-    kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
-    n = len(generic.inputs)
-    new = generic_like(
-        op, op.detach_region(0), inputs=operands[:n], outputs=operands[n:], maps=maps, iterators=kinds, loops=new_loops
-    )
-    # The result is collapsed to its old shape. The output is the last operand, so that `sizes` now are the result's.
-    properties = {"reassociation": reassociation(_consecutive_groups([len(group) for group in sizes]))}
+    split = _LoopSplit.of(sizes_of_loop, len(generic.iterators))
+    # Each operand is expanded where a split loop indexes it, and indexed by the new loops.
+    sizes = [split.sizes(shape_of(v), map_) for v, map_ in zip(generic.operands, generic.maps, strict=True)]
+    operands = [_expanded(op, value, own_sizes) for value, own_sizes in zip(generic.operands, sizes, strict=True)]
+    maps = [split.new_map(map_) for map_ in generic.maps]
+    kinds = [kind for kind, loops in zip(generic.iterators, split.new_loops, strict=True) for _ in loops]
+    body, n, first_loops = op.detach_region(0), len(generic.inputs), split.first_loops
+    new = generic_like(op, body, operands[:n], operands[n:], maps, kinds, loops=first_loops)
+    # The result is collapsed to its old shape. The output, whose sizes it has, is the last operand.
+    properties = {"reassociation": reassociation(_consecutive_groups([len(group) for group in sizes[-1]]))}
     collapse = tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties)
     return insert_before(collapse, op)
+
+
+@dataclass(frozen=True)
+class _LoopSplit:
+    """Loops of a generic of which some are split into several nested ones.
+
+    Attributes:
+        sizes_of_loop: For each loop that is split, the sizes of the loops that replace it, such as {0: [4, 3]}.
+        new_loops: For each loop, the loops that replace it: [[0, 1], [2]] if loop 0 is split, and loop 1 is not.
+    """
+
+    sizes_of_loop: Shapes
+    new_loops: list[list[int]]
+
+    @classmethod
+    def of(cls, sizes_of_loop: Shapes, loop_count: int) -> _LoopSplit:
+        """Return the split of `loop_count` loops, with consecutive numbers for the new ones."""
+        new_loop_counts = [len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(loop_count)]
+        return cls(sizes_of_loop, _consecutive_groups(new_loop_counts))
+
+    @property
+    def first_loops(self) -> list[AffineExpr]:
+        """The first new loop of each loop, as an index: for a loop that is not split, the only one."""
+        return [AffineExpr.dimension(loops[0]) for loops in self.new_loops]
+
+    def sizes(self, shape: Sequence[int], map_: AffineMap) -> list[list[int]]:
+        """Return the sizes that each dimension of an operand is expanded to: [[4, 3], [64]] for [12, 64]."""
+        return [
+            self.sizes_of_loop.get(index.position, [size]) if isinstance(index, AffineDimExpr) else [size]
+            for size, index in zip(shape, map_.results, strict=False)
+        ]
+
+    def new_map(self, map_: AffineMap) -> AffineMap:
+        """Return the map from the new loops to the indices of an expanded operand."""
+        indices = list[AffineExpr]()
+        for index in map_.results:
+            if isinstance(index, AffineDimExpr):
+                indices += map(AffineExpr.dimension, self.new_loops[index.position])
+            else:  # split loops are only indices by themselves (`_can_split_loops`)
+                indices.append(index.replace_dims_and_symbols(self.first_loops, []))
+        return AffineMap(sum(map(len, self.new_loops)), 0, tuple(indices))
 
 
 def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> Shapes:

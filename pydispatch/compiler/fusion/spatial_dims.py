@@ -6,21 +6,17 @@ half of a vector or of a register block, and the filter is read once for each ro
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import cast
 
-from xdsl.dialects import tensor
-from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import insert_before
-from pydispatch.compiler.fusion.build import reassociation, rewrite_loops
-from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, move_below_readers
+from pydispatch.compiler.fusion.build import indices_over, rewrite_loops
+from pydispatch.compiler.fusion.collapse import DimGroups, collapse_axes, move_below_readers, replace_by_expanded
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
-from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
 from pydispatch.ir.values import shape_of
@@ -123,38 +119,32 @@ def _collapse_dims(op: GenericOp, run: tuple[int, ...]) -> None:
         run: Two or more loops. Each operand that they index has their dimensions adjacent and in order, and no other
             index that depends on them (`_collapsible_dims`).
     """
-    generic = structured(op)
-    kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
-    # For each loop, the index over the remaining loops; 0 for loops of run[1:], which no remaining index depends on.
-    new_dims = [
-        AffineExpr.dimension(kept_dims.index(d)) if d in kept_dims else AffineExpr.constant(0)
-        for d in range(len(generic.iterators))
-    ]
-    # Collapse each operand, and index it by the remaining loops.
-    operands: list[SSAValue] = []
-    maps: list[AffineMap] = []
-    result_groups: DimGroups = []
-    for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        # For each axis of the operand, the loop that indexes it; -1 for an index that is no single loop.
-        dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
-        groups: DimGroups = []  # for each dimension of the collapsed operand, the axes that it combines
-        for axis, dim in enumerate(dims):
-            if dim in run[1:]:
-                groups[-1].append(axis)  # the axis before it has the previous dimension of `run`
-            else:
-                groups.append([axis])
-        remaining = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
-        maps.append(AffineMap(len(kept_dims), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in remaining)))
-        if len(groups) < len(dims):
-            shape = shape_of(value)
-            value = collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
-        operands.append(value)
-        result_groups = groups  # after the loop, the groups of the output, whose type is the result's
-    # The product over the remaining loops, and its result in the old shape.
-    product = rewrite_loops(op, operands, maps, iterators=[generic.iterators[d] for d in kept_dims])
-    type_ = op.results[0].type
-    assert isinstance(type_, TensorType)
-    expand = tensor.ExpandShapeOp(product, [], reassociation(result_groups), list(type_.get_shape()), type_)
-    insert_before(expand, op)
-    replace_op(op, expand.results[0])
-    move_below_readers(expand, result_groups)
+    generic, removed_loops = structured(op), run[1:]
+    remaining_loops = [d for d in range(len(generic.iterators)) if d not in removed_loops]
+    # No index of a remaining axis depends on a removed loop, for which `new_indices` has 0.
+    new_indices = indices_over(remaining_loops, len(generic.iterators))
+    # For each operand, the axes that each dimension of the collapsed operand combines. The index of the first of these
+    # axes becomes the index of the dimension.
+    axis_groups = [_axis_groups(map_, removed_loops) for map_ in generic.maps]
+    operands, maps = list[SSAValue](), list[AffineMap]()
+    for value, map_, groups in zip(generic.operands, generic.maps, axis_groups, strict=True):
+        operands.append(collapse_axes(op, value, groups))
+        indices = [map_.results[group[0]].replace_dims_and_symbols(new_indices, []) for group in groups]
+        maps.append(AffineMap(len(remaining_loops), 0, tuple(indices)))
+    product = rewrite_loops(op, operands, maps, iterators=[generic.iterators[d] for d in remaining_loops])
+    result_groups = axis_groups[-1]  # the last operand is the output, which has the type of the result
+    move_below_readers(replace_by_expanded(op, product, result_groups), result_groups)
+
+
+def _axis_groups(map_: AffineMap, removed_loops: Sequence[int]) -> DimGroups:
+    """Return the axes of an operand in groups: an axis that a removed loop indexes joins the group before it.
+
+    If loop 2 is removed, and the map is (d0, d1, d2, d3) -> (d3, d1, d2), the groups are [[0], [1, 2]].
+    """
+    groups: DimGroups = []
+    for axis, index in enumerate(map_.results):
+        if isinstance(index, AffineDimExpr) and index.position in removed_loops:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return groups

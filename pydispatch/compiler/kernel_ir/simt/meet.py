@@ -7,6 +7,7 @@ workgroup memory by a tree of radix 8. The order of combination depends only on 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -115,24 +116,35 @@ def _combine_in_array(
     keys = {array.owner for array in arrays}  # the operation of an allocation is the key of its accesses
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     # Each invocation, or lane 0 of each warp, stores its partial results.
-    writer = build
     if position is None:
-        is_first_of_warp, position = _warp_position(build, workgroup.invocation(), workgroup.machine.warp)
-        writer = build.when(is_first_of_warp)
-    for array, value in zip(arrays, values, strict=True):
-        _store_partial(writer, value, array, position)
-    if writer is not build:
-        writer.end()
+        is_first_of_warp, warp_index = _warp_position(build, workgroup.invocation(), workgroup.machine.warp)
+        inner = build.when(is_first_of_warp)
+        _store_partials(inner, values, arrays, warp_index)
+        inner.end()
+    else:
+        _store_partials(build, values, arrays, position)
     # After a barrier, every invocation loads and combines all of them.
     workgroup.barrier(build)
-    results: list[SSAValue] = []
-    for op, value, array in zip(ops, values, arrays, strict=True):
-        total, *others = [_load_partial(build, array, n, value.type) for n in range(count)]
-        for other in others:
-            total = combined(build, op, total, other)
-        results.append(total)
+    results = [
+        _combine_loaded(build, op, [_load_partial(build, array, n, value.type) for n in range(count)])
+        for op, value, array in zip(ops, values, arrays, strict=True)
+    ]
     workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
     return results
+
+
+def _store_partials(build: Build, values: Sequence[SSAValue], arrays: Sequence[SSAValue], position: SSAValue) -> None:
+    """Insert the stores of the partial results of an invocation, each at `position` of its array."""
+    for array, value in zip(arrays, values, strict=True):
+        _store_partial(build, value, array, position)
+
+
+def _combine_loaded(build: Build, op: Operation, partials: Sequence[SSAValue]) -> SSAValue:
+    """Insert the combination of loaded partial results, in order, by copies of `op`; return the result."""
+    total, *others = partials
+    for other in others:
+        total = combined(build, op, total, other)
+    return total
 
 
 def _warp_position(build: Build, invocation: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
