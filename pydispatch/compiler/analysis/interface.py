@@ -148,12 +148,7 @@ class _SizeNames:
         if get_shape is None:  # a scalar
             return spelled(type), None
         if not isinstance(type, TensorType):
-            raise CompileError(
-                f"{_which(value)} of @{symbol_name(self._function)} has the type {type}, "
-                "which callers cannot pass or get",
-                location_of(self._function),
-                "make the function private, or pass tensors and numbers",
-            )
+            raise self._refused(type, value)
         element = spelled(cast(Any, type).element_type)
         if stated is not None:
             return element, list(stated)
@@ -169,6 +164,14 @@ class _SizeNames:
             size if size >= 0 else self._size_names.get(Dim(value, axis)) or self._name(terms[axis])
             for axis, size in enumerate(sizes)
         ]
+
+    def _refused(self, type: Attribute, value: SSAValue | None) -> CompileError:
+        """Return the error for an argument or result of a type that callers cannot pass or get."""
+        return CompileError(
+            f"{_which(value)} of @{symbol_name(self._function)} has the type {type}, which callers cannot pass or get",
+            location_of(self._function),
+            "make the function private, or pass tensors and numbers",
+        )
 
     def returned_values(self, count: int) -> Sequence[SSAValue | None]:
         """Return the values that the function returns; None for each of `count` results if it has several returns."""

@@ -25,7 +25,7 @@ from pydispatch.compiler.fusion.split import combiner
 from pydispatch.ir.affine_maps import dims_in, is_identity, with_unit_loops
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
-from pydispatch.ir.structured import structured
+from pydispatch.ir.structured import Structured, structured
 from pydispatch.ir.values import shape_of
 
 
@@ -89,20 +89,15 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     for op in concat.parent.ops:
         if values.isdisjoint(op.operands):
             continue
-        if isinstance(op, tensor.ExtractSliceOp):
-            if not _reads_first_part(op, concat.inputs[0], axis):
-                return None
+        if isinstance(op, tensor.ExtractSliceOp) and _reads_first_part(op, concat.inputs[0], axis):
             readers.slices.append(op)
-            continue
-        kind = _kind_of(op, values, axis)
-        if kind is None:
-            return None
-        assert isinstance(op, GenericOp)
-        if kind == "elementwise":
+        elif (kind := _kind_of(op, values, axis)) == "elementwise":
+            readers.elementwise.append(cast(GenericOp, op))
             values.add(op.results[0])
-            readers.elementwise.append(op)
+        elif kind == "reduction":
+            readers.reductions.append(cast(GenericOp, op))
         else:
-            readers.reductions.append(op)
+            return None
     # All uses of `values` must be among these readers.
     known = {*readers.elementwise, *readers.reductions, *readers.slices}
     if any(use.operation not in known for value in values for use in value.uses):
@@ -127,16 +122,8 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     if any(inner.name == "linalg.index" for inner in walk(op.body)):  # indices in a part differ from those in the whole
         return None
     generic = structured(op)
-    # The index 0 along a dimension of size 1 counts as the loop of size 1, whose counter is 0. A dynamic size, None,
-    # becomes 0, which is not 1.
-    sizes = [extent or 0 for extent in generic.extents]
-    for operand, map_ in zip(generic.inputs, generic.maps, strict=False):
-        if operand in values:  # divided into parts: each element must be read at its own index
-            is_same_for_parts = is_identity(with_unit_loops(map_, sizes))
-        else:  # the operations on all parts read the whole operand
-            is_same_for_parts = axis not in dims_in(map_)
-        if not is_same_for_parts:
-            return None
+    if not _reads_parts_alike(generic, values, axis):
+        return None
     if any(output in values for output in generic.outputs):  # one of `values` has the initial values of the result
         return None
     # Elementwise: the result has the same indices, and does not depend on initial values.
@@ -147,6 +134,20 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     other_dims = tuple(AffineExpr.dimension(d) for d in range(len(generic.iterators)) if d != axis)
     is_along_axis = generic.maps[-1].results == other_dims and len(generic.inputs) == 1
     return "reduction" if is_along_axis and combiner(op) is not None else None
+
+
+def _reads_parts_alike(generic: Structured, values: set[SSAValue], axis: int) -> bool:
+    """Return whether a generic reads elements of `values`, tensors that are divided into parts, at its own indices.
+
+    The operations on all parts read other inputs as a whole, whose indices must not depend on the loop of `axis`.
+    """
+    # The index 0 along a dimension of size 1 counts as the loop of size 1, whose counter is 0. A dynamic size, None,
+    # becomes 0, which is not 1.
+    sizes = [extent or 0 for extent in generic.extents]
+    return all(
+        is_identity(with_unit_loops(map_, sizes)) if operand in values else axis not in dims_in(map_)
+        for operand, map_ in zip(generic.inputs, generic.maps, strict=False)
+    )
 
 
 def _reads_first_part(op: tensor.ExtractSliceOp, part: SSAValue, axis: int) -> bool:

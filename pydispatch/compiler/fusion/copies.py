@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.ir import Operation
 
@@ -52,33 +52,46 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
     the original. With such readers, a view stays on the host, and any other operation becomes a group of its own.
     Without such readers, the original is erased.
     """
-    op_is_view = is_view(op)
-    users: dict[int | None, list[Operation]] = {}  # group → its readers of `op`; None: readers in no group
-    for result in op.results:
-        for use in result.uses:
-            user = groups.ancestor(use.operation)
-            group_of_user = None if user is None else groups.group_of.get(user)
-            users.setdefault(group_of_user, []).append(use.operation)
-    has_other_readers = None in users
-    for group, readers in users.items():
-        if group is None:
-            continue
-        # On the host a view costs nothing: groups that do not compute its source read the original.
-        if op_is_view and not _has_source_of_view(groups, op, group):
+    has_other_readers = False
+    for group, readers in _readers_by_group(groups, op).items():
+        if group is None or not _try_copy(groups, op, group, readers):
             has_other_readers = True
-            continue
-        # Legality is checked on the group with the copy, which is removed again if it violates a rule of fusion.
-        copy = _copy_into(groups, op, group, readers)
-        reason = None if op_is_view else _violation_of_copy(groups, op, group)
-        if reason is not None:
-            _remove_copy(groups, copy, op)
-            has_other_readers = True
-            for reader in readers:
-                groups.rejected[op, groups.ancestor(reader) or reader] = reason
     if not has_other_readers:
         erase_op(op)
-    elif not op_is_view:
+    elif not is_view(op):
         groups.add(op)
+
+
+def _readers_by_group(groups: FusionGroups, op: Operation) -> dict[int | None, list[Operation]]:
+    """Return the readers of `op` by group; those in no group have the key None."""
+    readers: dict[int | None, list[Operation]] = {}
+    for result in op.results:
+        for use in result.uses:
+            reader = groups.ancestor(use.operation)
+            group = None if reader is None else groups.group_of.get(reader)
+            readers.setdefault(group, []).append(use.operation)
+    return readers
+
+
+def _try_copy(groups: FusionGroups, op: Operation, group: int, readers: Sequence[Operation]) -> bool:
+    """Copy `op` into a group for its `readers` there, and return whether that is legal; if not, record the reason.
+
+    A view is copied only into groups that compute its source: on the host it costs nothing.
+    """
+    if is_view(op):
+        if not _has_source_of_view(groups, op, group):
+            return False
+        _copy_into(groups, op, group, readers)
+        return True
+    # Legality is checked on the group with the copy, which is removed again if it violates a rule of fusion.
+    copy = _copy_into(groups, op, group, readers)
+    reason = _violation_of_copy(groups, op, group)
+    if reason is None:
+        return True
+    _remove_copy(groups, copy, op)
+    for reader in readers:
+        groups.rejected[op, groups.ancestor(reader) or reader] = reason
+    return False
 
 
 def _violation_of_copy(groups: FusionGroups, op: Operation, group: int) -> str | None:

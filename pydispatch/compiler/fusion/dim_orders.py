@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
-from pydispatch.compiler.fusion.build import affine_maps, insert_copy
+from pydispatch.compiler.fusion.build import affine_maps, indices_over, insert_copy
 from pydispatch.compiler.fusion.maps import defining_copy, generic_like, has_static_uniform_padding, padded
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
@@ -47,18 +47,19 @@ def write_as_read(op: Operation) -> None:
     init = permuted_fill(op, generic.outputs[0], order)
     if init is None:  # the initial values are a computed tensor, which would need a transposition
         return
-    result_map = generic.maps[-1]
-    maps = [*generic.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
-    new = generic_like(
-        op, op.regions[0].clone(), generic.inputs, outputs=[init], maps=maps, iterators=generic.iterators
-    )
+    maps = [*generic.maps[:-1], _reordered(generic.maps[-1], order)]
+    new = generic_like(op, op.regions[0].clone(), generic.inputs, [init], maps, generic.iterators)
     # Each reader indexes the new result with its old index in the new order: [d1, d0] becomes [d0, d1].
     for use in list(result.uses):
         reader_maps = list(structured(use.operation).maps)
-        old_map = reader_maps[use.index]
-        reader_maps[use.index] = AffineMap(old_map.num_dims, 0, tuple(old_map.results[d] for d in order))
+        reader_maps[use.index] = _reordered(reader_maps[use.index], order)
         use.operation.properties["indexing_maps"] = affine_maps(reader_maps)
         use.operation.operands[use.index] = new
+
+
+def _reordered(map_: AffineMap, order: Sequence[int]) -> AffineMap:
+    """Return a map with its results in another order. order: for each new result, the old one."""
+    return AffineMap(map_.num_dims, 0, tuple(map_.results[d] for d in order))
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
@@ -99,18 +100,11 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     init = permuted_fill(op, generic.outputs[0], result_order)
     if init is None:
         return None
-    new_loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]  # by old loop
+    new_loops = indices_over(order, len(order))  # by old loop
     maps = [m.replace_dims_and_symbols(new_loops, [], len(order), 0) for m in generic.maps[:-1]]
     maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(loops_of_result))))
-    new = generic_like(
-        op,
-        op.detach_region(0),
-        generic.inputs,
-        outputs=[init],
-        maps=maps,
-        iterators=[generic.iterators[d] for d in order],
-        loops=new_loops,
-    )
+    body, iterators = op.detach_region(0), [generic.iterators[d] for d in order]
+    new = generic_like(op, body, generic.inputs, [init], maps, iterators, loops=new_loops)
     return transposed(new, result_order, op)
 
 

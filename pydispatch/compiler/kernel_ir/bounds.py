@@ -151,22 +151,7 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
         bounds: Conditions that compare the invocation plus a start with a limit.
         invariant: Conditions that are the same for all invocations.
     """
-    # The invocations from `first` on and before `stop`. `start + j > limit` holds from j = limit - start + 1 on, `>=`
-    # from limit - start on; `<` holds before limit - start, `<=` before limit - start + 1.
-    first: Index = 0
-    stop = high
-    for bound in bounds:
-        edge = difference_of(build, bound.limit, bound.start)
-        if bound.predicate in ("sgt", "sge"):
-            first = build.most(first, _sum(build, edge, 1 if bound.predicate == "sgt" else 0))
-        else:
-            stop = build.least(stop, _sum(build, edge, 1 if bound.predicate == "sle" else 0))
-    # Clamp both to 0..high, since a difference that has wrapped around may be any number, and round them inward.
-    begin, end = first, build.most(stop, 0)  # `stop` is at most `high`
-    if begin != 0:
-        begin = build.most(build.least(begin, high), 0)
-        begin = build.times(build.divide(build.plus(begin, LANES - 1), LANES)[0], LANES)
-    end = build.times(build.divide(end, LANES)[0], LANES)
+    begin, end = _whole_vectors(build, high, bounds)
     # The tests: there are such invocations, and each bound holds for the first and last one without wrap-around.
     last = build.minus(end, 1)  # number of the last invocation
     tests = [*invariant, build.compare("slt", begin, end)]
@@ -178,6 +163,28 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
     for test in others:
         holds = build.let(arith.AndIOp(holds, test))
     return begin, build.select(holds, build.minus(end, begin), 0)
+
+
+def _whole_vectors(build: Build, high: Index, bounds: list[Bound]) -> tuple[Index, Index]:
+    """Emit the first invocation for which all bounds hold, and the one after the last, rounded inward to whole vectors.
+
+    They are computed modulo 2^64, and clamped to 0..`high`: a difference that has wrapped around may be any number.
+    """
+    # `start + j > limit` holds from j = limit - start + 1 on, `>=` from limit - start on; `<` holds before
+    # limit - start, `<=` before limit - start + 1.
+    begin: Index = 0
+    stop = high
+    for bound in bounds:
+        edge = difference_of(build, bound.limit, bound.start)
+        if bound.predicate in ("sgt", "sge"):
+            begin = build.most(begin, _sum(build, edge, 1 if bound.predicate == "sgt" else 0))
+        else:
+            stop = build.least(stop, _sum(build, edge, 1 if bound.predicate == "sle" else 0))
+    end = build.most(stop, 0)  # `stop` is at most `high`
+    if begin != 0:
+        begin = build.most(build.least(begin, high), 0)
+        begin = build.times(build.divide(build.plus(begin, LANES - 1), LANES)[0], LANES)
+    return begin, build.times(build.divide(end, LANES)[0], LANES)
 
 
 def _sum(build: Build, lhs: Index, rhs: Index) -> Index:

@@ -11,7 +11,7 @@ Prefix sums of 4 Mi integers with 32 of them for each invocation take 0.75 of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.func import FuncOp
@@ -88,7 +88,6 @@ def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAVa
     build = Build.before(entry, loop)
     has_steps = build.compare("slt", loop.lb, full_end)  # false if `full_end`, a sum, has wrapped around
     is_full = build.let(arith.AndIOp(has_steps, build.compare("sle", full_end, end)))
-    full, partial = Block(), Block()
 
     def step(inner: Build, step_index: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit step `step_index`, from 0 on, of the version with a constant trip count, a copy of the body of `loop`.
@@ -103,13 +102,23 @@ def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAVa
             inner.insert(op.clone(values))
         return [values.get(value, value) for value in terminator.operands]
 
-    # The branch: the version of `share` steps, or the loop, which moves into the else block.
-    inside_full, inside_partial = build.inside(full), build.inside(partial)
-    inside_full.end(inside_full.loop(0, share, 1, loop.iter_args, step))
-    branch = scf.IfOp(is_full, [result.type for result in loop.results], Region(full), Region(partial))
+    _branch_to_versions(build, is_full, loop, lambda inner: inner.loop(0, share, 1, loop.iter_args, step))
+
+
+def _branch_to_versions(
+    build: Build, condition: SSAValue, loop: scf.ForOp, emit: Callable[[Build], Sequence[SSAValue]]
+) -> None:
+    """Replace a loop by a branch between another version, for which `condition` holds, and the loop as it is.
+
+    emit: emits the other version, and returns its results.
+    """
+    version, original = Block(), Block()
+    inside_version, inside_original = build.inside(version), build.inside(original)
+    inside_version.end(emit(inside_version))
+    branch = scf.IfOp(condition, [result.type for result in loop.results], Region(version), Region(original))
     build.op(branch)
     for result, replacement in zip(loop.results, branch.results, strict=True):
         result.replace_all_uses_with(replacement)
     loop.detach()
-    inside_partial.insert(loop)
-    inside_partial.end(loop.results)
+    inside_original.insert(loop)
+    inside_original.end(loop.results)

@@ -173,18 +173,7 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
         conditions: Comparisons in its body.
     """
     low, high = constant_or_value(loop.lowerBound[0]), constant_or_value(loop.upperBound[0])
-    # All of `decided`, the conditions that count, hold from `first` on and before `stop`.
-    first, stop, decided = low, high, list[arith.CmpiOp]()
-    for condition in conditions:
-        # distance: slope * i + start, which is 0 or more exactly for the iterations i where the condition holds
-        distance = _nonnegative_form(build, condition, loop.body.block)
-        if distance is None or abs(distance.slope) < 2:
-            continue
-        decided.append(condition)
-        if distance.slope > 0:  # it holds from here on
-            first = build.most(first, _ceil(build, build.minus(0, distance.start), distance.slope, low))
-        else:  # it holds up to here
-            stop = build.least(stop, _ceil(build, build.plus(distance.start, 1), -distance.slope, low))
+    first, stop, decided = _range_of(build, loop.body.block, conditions, low, high)
     if not decided:
         return
     # The range within is [begin, end): [first, stop) limited to the loop, and empty if stop < first.
@@ -198,6 +187,28 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
     for condition in decided:
         _fold_condition(build, condition, holds=True)
     loop.operands[0], loop.operands[1] = build.value(begin), build.value(end)
+
+
+def _range_of(
+    build: Build, block: Block, conditions: list[arith.CmpiOp], low: Index, high: Index
+) -> tuple[Index, Index, list[arith.CmpiOp]]:
+    """Return (first, stop, decided): the conditions `decided` hold from iteration `first` on and before `stop`.
+
+    Conditions of the loop from `low` to `high` with the body `block` count only if their slope is at least 2 or at most
+    -2. `first` is `low`, or `stop` is `high`, if no condition limits it.
+    """
+    first, stop, decided = low, high, list[arith.CmpiOp]()
+    for condition in conditions:
+        # distance: slope * i + start, which is 0 or more exactly for the iterations i where the condition holds
+        distance = _nonnegative_form(build, condition, block)
+        if distance is None or abs(distance.slope) < 2:
+            continue
+        decided.append(condition)
+        if distance.slope > 0:  # it holds from here on
+            first = build.most(first, _ceil(build, build.minus(0, distance.start), distance.slope, low))
+        else:  # it holds up to here
+            stop = build.least(stop, _ceil(build, build.plus(distance.start, 1), -distance.slope, low))
+    return first, stop, decided
 
 
 def _ceil(build: Build, lhs: Index, rhs: int, low: Index) -> Index:

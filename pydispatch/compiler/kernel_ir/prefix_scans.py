@@ -97,20 +97,13 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
 
     `read_only` are memrefs that nothing in the function writes.
     """
-    # A loop over an index by 1 that carries one value, and has enough iterations for a vector.
     block = loop.body.block
-    counts_by_1 = counts_indices(loop) and constant_or_value(loop.step) == 1
-    if not counts_by_1 or len(loop.results) != 1 or _is_short(loop):
+    combination = _combination_of(loop)
+    if combination is None:
         return None
-    # The combination: the operation that computes the next running value from the running value and an element.
-    running, *operations, terminator = block.args[1], *block.ops
+    # The operations before and after the combination, which are executed in separate loops.
+    *operations, terminator = block.ops
     result = terminator.operands[0]
-    combination = next((op for op in operations if result in op.results and op.name in KINDS), None)
-    is_scan = combination is not None and [use.operation for use in running.uses] == [combination]
-    if combination is None or not is_scan or not _fits_vectors(running.type):
-        return None
-    (element,) = (operand for operand in combination.operands if operand is not running)
-    # The operations before and after it, which are executed in separate loops.
     parts = _parts_around(combination, operations, result)
     if parts is None:
         return None
@@ -124,7 +117,24 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
         return None
     if not all(_are_independent(stores[0], load, read_only) for load in loads):
         return None
+    (element,) = (operand for operand in combination.operands if operand is not block.args[1])
     return Scan(combination.name, element, result, parts.inputs, parts.addresses, parts.outputs)
+
+
+def _combination_of(loop: scf.ForOp) -> Operation | None:
+    """Return the operation that computes the next running value of a loop from the running value and an element.
+
+    Return None unless the loop counts by 1, carries one integer, which only this operation reads, and has enough
+    iterations for a vector.
+    """
+    counts_by_1 = counts_indices(loop) and constant_or_value(loop.step) == 1
+    if not counts_by_1 or len(loop.results) != 1 or _is_short(loop):
+        return None
+    running, *operations, terminator = loop.body.block.args[1], *loop.body.block.ops
+    result = terminator.operands[0]
+    combination = next((op for op in operations if result in op.results and op.name in KINDS), None)
+    is_scan = combination is not None and [use.operation for use in running.uses] == [combination]
+    return combination if is_scan and _fits_vectors(running.type) else None
 
 
 class _Parts(NamedTuple):

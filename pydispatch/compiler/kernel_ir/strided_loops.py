@@ -53,14 +53,8 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
     on. Return None if the `scf.for` has another step or cannot be interchanged. `read_only`: memrefs that the function
     does not write.
     """
-    block = loop.body.block
-    if len(block.args) != 1 or loop.initVals:
-        return None
-    counts_from_0_by_1 = constant_or_value(loop.lowerBound[0]) == 0 and constant_or_value(loop.step[0]) == 1
-    if not counts_from_0_by_1:
-        return None
-    invocations = constant_or_value(loop.upperBound[0])
-    if not isinstance(invocations, int) or invocations < FEWEST:
+    block, invocations = loop.body.block, _invocations(loop)
+    if invocations is None:
         return None
     # Sort the operations before the strided loop. `own` ones depend on the invocation: the interchange copies them into
     # each of the new loops, so that they must give the same results when they are repeated.
@@ -73,9 +67,7 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
             if start is None or not is_strided or not _may_be_interchanged(op):
                 return None
             return StridedLoop(op, start, own, shared)
-        is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
-        may_be_repeated = info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"
-        if op.regions or not may_be_repeated:
+        if not _may_be_repeated(op, loop, read_only):
             return None
         if varying.isdisjoint(op.operands):
             shared.append(op)
@@ -83,6 +75,24 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
             own.append(op)
             varying.update(op.results)
     return None
+
+
+def _invocations(loop: scf.ParallelOp) -> int | None:
+    """Return the trip count of a parallel loop over at least `FEWEST` invocations from 0 on; None for other loops."""
+    if len(loop.body.block.args) != 1 or loop.initVals:
+        return None
+    low, high, step = (constant_or_value(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
+    counts_from_0_by_1 = low == 0 and step == 1
+    return high if counts_from_0_by_1 and isinstance(high, int) and high >= FEWEST else None
+
+
+def _may_be_repeated(op: Operation, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> bool:
+    """Return whether an operation before the strided loop in `loop` gives the same results when it is repeated.
+
+    `read_only` are memrefs that the function does not write.
+    """
+    is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
+    return not op.regions and (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id")
 
 
 def _may_be_interchanged(loop: scf.ForOp) -> bool:

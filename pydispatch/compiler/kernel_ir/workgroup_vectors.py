@@ -20,6 +20,7 @@ of 128, take 0.36 of the time in the second-level cache, 0.65 from memory (Intel
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, memref, scf
@@ -72,34 +73,46 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
     arrays = [array for array in map(_array_of, allocations) if array is not None]
     if not arrays:
         return
-    # The arrays whose accesses allow it, and the phases that access them: the parallel loops over invocations between
-    # barriers. An access outside of the phases, which `phases.get` finds none for, excludes an array.
     entry = Entry(function)
     phases = {loop: phase for loop in list(entry.block.ops) if (phase := _phase_of(loop)) is not None}
-    fitting, used = dict[SSAValue, WorkgroupArray](), set[Phase]()
-    for array in arrays:
-        users = {phases.get(_outermost(use.operation, entry.block)) for use in array.memory.uses}
-        users_in_order = [phase for phase in phases.values() if phase in users]
-        if len(users_in_order) == len(users) and _fits(array, users_in_order):
-            fitting[array.memory] = array
-            used.update(users_in_order)
-    # The stack that their vectors take, and the vectors that loads combine from two of them: at most one for each load.
-    lines = sum(array.line_count for array in fitting.values())
-    loads = sum(isinstance(use.operation, memref.LoadOp) for memory in fitting for use in memory.uses)
-    line_bytes = LANES * _WORD_BITS // 8
-    if lines > MOST_LINES or stack_bytes(function) + (lines + loads) * line_bytes > MOST_OPTIMIZED_BYTES:
+    fitting = {
+        array.memory: array
+        for array in arrays
+        if (users := _phases_using(array, entry.block, phases)) is not None and _fits(array, users)
+    }
+    if not _fit_registers_and_stack(function, list(fitting.values())):
         return
-    # The replacement.
     for array in fitting.values():
         build = Build.before(entry, array.allocation)
         array.lines.extend(allocated_on_stack(build, array.element, LANES) for _ in range(array.line_count))
-    for phase in phases.values():
-        if phase in used:
+    used = {_outermost(use.operation, entry.block) for memory in fitting for use in memory.uses}
+    for loop, phase in phases.items():
+        if loop in used:
             hoist_invariants(entry, phase.loop)
             _PhaseEmitter(entry, phase, fitting).emit()
     for array in fitting.values():
         array.allocation.detach()
         array.allocation.erase()
+
+
+def _phases_using(array: WorkgroupArray, block: Block, phases: Mapping[Operation, Phase]) -> list[Phase] | None:
+    """Return the phases that access an array, in order; None if an access is outside of the phases.
+
+    phases: parallel loop over invocations in `block`, the body of the function → the phase.
+    """
+    loops = {_outermost(use.operation, block) for use in array.memory.uses}
+    return [phases[loop] for loop in phases if loop in loops] if loops <= phases.keys() else None
+
+
+def _fit_registers_and_stack(function: FuncOp, arrays: Sequence[WorkgroupArray]) -> bool:
+    """Return whether the vectors of all arrays fit registers, and the stack, where LLVM allocates them at first.
+
+    The stack also has the vectors that loads combine from two others: at most one for each load.
+    """
+    lines = sum(array.line_count for array in arrays)
+    loads = sum(isinstance(use.operation, memref.LoadOp) for array in arrays for use in array.memory.uses)
+    line_bytes = LANES * _WORD_BITS // 8
+    return lines <= MOST_LINES and stack_bytes(function) + (lines + loads) * line_bytes <= MOST_OPTIMIZED_BYTES
 
 
 def _array_of(allocation: memref.AllocOp) -> WorkgroupArray | None:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType,
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.block_panels import Layout, Panels, layout_of
@@ -28,8 +29,6 @@ from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.zero_points import depends_on_constants
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import dims_in, is_projected_permutation
-from pydispatch.ir.core.locations import set_location
-from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import INTEGER_BYTES
 from pydispatch.ir.structured import GENERIC
@@ -90,15 +89,12 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
     product = _Product(contraction, other_factor, loops, weights)
     ops = product.in_panels() if packs and depends_on_constants(weights.stored) else None
     ops = ops or product.in_blocks()  # the last of these operations computes the result of the product
-    op = contraction.op
-    if ops is None or op.parent is None:
+    if ops is None or contraction.op.parent is None:
         return False
     for new in ops:
-        set_location(new, op)
         if new.name == GENERIC:
             new.attributes[INTEGER_BYTES] = integer_bytes
-    op.parent.insert_ops_before(ops, op)
-    replace_op(op, ops[-1].results[0])
+    replace_with(contraction.op, ops)
     return True
 
 
@@ -269,50 +265,68 @@ class _Product:
         """
         generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps_of_k)
-        results = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]  # loop of each result dimension
-        first_column = results.index(loops.columns[0]) if loops.columns else 0
-        are_columns_adjacent = tuple(results[first_column : first_column + len(loops.columns)]) == loops.columns
-        if layout is None or loops.batch or not are_columns_adjacent:
+        if layout is None or loops.batch or not self._has_adjacent_columns:
             return None
         if len(loops.columns) > 1 and any(n is None for n in generic.extents):  # expand_shape would need sizes
             return None
-        # The two factors, over the new loops.
-        panels = Panels(self.weights, layout)
+        # The loops of the new contraction: loops over rows, then the loops of the layout.
         rows = len(loops.rows)
         sizes = (*(generic.extents[d] for d in loops.rows), *layout.loops)
-        # The loops of the new contraction: loops over rows, then the loops of the layout.
         space = Space(sizes, positions=layout.positions(rows), rows={d: i for i, d in enumerate(loops.rows)})
         ops, body = list[Operation](), GenericBody()
         factor = self._other_factor(body, space)
-        weight = None if factor is None else panels.weight(ops, body, rows)
+        weight = None if factor is None else Panels(self.weights, layout).weight(ops, body, rows)
         if factor is None or weight is None:
             return None
-        # The index of a result: that of the original product, but with two loops in place of the loops over columns:
-        # over panels (number `rows`) and over columns of a panel (number `rows + 1`).
-        index: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
-        index[first_column:first_column] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
         # The product: sums that begin with 0, reshaped to the shape of the original result.
-        size_ops, dims = sizes_of(generic.outputs[0])
-        zero = arith.ConstantOp(FloatAttr(0.0, f32))
-        sums = tensor.SplatOp(zero.result, dims, TensorType(f32, self._shape_in_panels(layout, first_column)))
-        index_map = AffineMap(len(sizes), 0, tuple(index))
-        ops += [*size_ops, zero, sums]
-        ops.append(_summed(body, factor, weight, start=sums.result, result=index_map, parallel=rows + 2))
-        ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
+        ops += self._zeros_in_panels(layout)
+        index = self._index_in_panels(space)
+        ops.append(_summed(body, factor, weight, start=ops[-1].results[0], result=index, parallel=rows + 2))
+        ops += self._reshaped(ops[-1].results[0], layout.columns)
         if not is_zero(generic.outputs[0]):  # the sums began with 0
             ops += _sum_of(ops[-1].results[0], generic.outputs[0])
         return ops
 
-    def _shape_in_panels(self, layout: Layout, first_column: int) -> list[int]:
-        """Return the shape of the result in panels: with [panel, column of the panel] in place of columns.
+    @property
+    def _result_loops(self) -> list[int]:
+        """The loop that indexes each dimension of the original result."""
+        return [cast(AffineDimExpr, r).position for r in self.contraction.generic.maps[-1].results]
 
-        first_column: index of the first dimension of columns in the original result.
+    @property
+    def _first_column(self) -> int:
+        """Index of the first dimension of columns in the original result; 0 if there are no columns."""
+        return self._result_loops.index(self.loops.columns[0]) if self.loops.columns else 0
+
+    @property
+    def _has_adjacent_columns(self) -> bool:
+        """Whether the columns are adjacent dimensions of the original result, in the order of their loops."""
+        first, columns = self._first_column, self.loops.columns
+        return tuple(self._result_loops[first : first + len(columns)]) == columns
+
+    def _index_in_panels(self, space: Space) -> AffineMap:
+        """Return the map from the loops of the product in panels, `space`, to the index of its result.
+
+        It is that of the original result, with two loops in place of those over columns: the loop over panels, which
+        follows the loops over rows, and the loop over the columns of a panel.
         """
-        shape = shape_of(self.contraction.generic.outputs[0])
-        shape_after_columns = shape[first_column + len(self.loops.columns) :]
-        return [*shape[:first_column], layout.panels, layout.width, *shape_after_columns]
+        rows, first = len(self.loops.rows), self._first_column
+        loops = [space.rows[d] for d in self._result_loops if d in space.rows]
+        loops[first:first] = [rows, rows + 1]
+        return AffineMap(len(space.sizes), 0, tuple(map(AffineExpr.dimension, loops)))
 
-    def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
+    def _zeros_in_panels(self, layout: Layout) -> list[Operation]:
+        """Build a tensor of zeros in the shape of the result in panels; it is the last operation of the list.
+
+        The shape is that of the original result, with [panel, column of the panel] in place of columns.
+        """
+        output, first = self.contraction.generic.outputs[0], self._first_column
+        before, after = shape_of(output)[:first], shape_of(output)[first + len(self.loops.columns) :]
+        size_ops, dims = sizes_of(output)
+        zero = arith.ConstantOp(FloatAttr(0.0, f32))
+        type_ = TensorType(f32, [*before, layout.panels, layout.width, *after])
+        return [*size_ops, zero, tensor.SplatOp(zero.result, dims, type_)]
+
+    def _reshaped(self, panels: SSAValue, columns: int) -> list[Operation]:
         """Build the reshapes of a result in panels, [..., panel, column of the panel, ...], to the product's own shape.
 
         A collapse_shape joins the two dimensions of panels to one dimension of columns. If the product has several
@@ -321,10 +335,10 @@ class _Product:
 
         Args:
             panels: The result in panels.
-            first: Its dimension that counts panels.
             columns: Number of columns of the product.
         """
         shape, column_rank = list(shape_of(self.contraction.generic.outputs[0])), len(self.loops.columns)
+        first = self._first_column  # the dimension of `panels` that counts panels
         collapsed_type = TensorType(f32, [*shape[:first], columns, *shape[first + column_rank :]])
         properties = {"reassociation": _groups(first=first, count=2, rank=len(shape_of(panels)))}
         collapse = tensor.CollapseShapeOp(operands=[panels], result_types=[collapsed_type], properties=properties)

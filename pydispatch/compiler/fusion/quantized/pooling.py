@@ -18,14 +18,13 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.affine import Element, Real, integer_range
 from pydispatch.compiler.fusion.quantized.dequantized import EXACT, GenericBody, element_of, sizes_of
 from pydispatch.compiler.fusion.quantized.scalars import Unrecognized
 from pydispatch.compiler.fusion.quantized.trace import Tracer
 from pydispatch.compiler.kernels.ops.constants import splat_of
-from pydispatch.ir.core.locations import set_location
-from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
@@ -90,20 +89,14 @@ def _rewrite(op: GenericOp) -> bool:
     combines_element_and_output = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
     if not combines_element_and_output or terminator is None or terminator.operands[0] not in combine.results:
         return False
-    # Build the operations on integers, the last of which computes the result, and replace `op` by it.
+    new_ops: list[Operation] | None = None
     if isinstance(combine, arith.MaximumfOp):
         new_ops = _maximum(op, generic)
     elif isinstance(combine, arith.AddfOp):
         new_ops = _sum(op, generic)
-    else:
-        return False
     if new_ops is None:
         return False
-    assert op.parent is not None
-    for new in new_ops:
-        set_location(new, op)
-    op.parent.insert_ops_before(new_ops, op)
-    replace_op(op, new_ops[-1].results[0])
+    replace_with(op, new_ops)
     return True
 
 
@@ -203,31 +196,41 @@ def stored_of(value: SSAValue) -> Stored | None:
     Return None for other tensors: the scale is no positive number, the zero point no integer, or the stored bytes have
     another shape or order than the tensor.
     """
-    shape = shape_of(value)
     if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
         return None
+    affine = _affine_byte(value)
+    if affine is None:
+        return None
+    # The number is scale * element + offset = scale * (element - zero), so that zero is -offset / scale.
+    element, scale, offset = affine
+    if not 0 < scale < math.inf:
+        return None
+    zero = -offset / scale
+    is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
+    if not is_integer or not _is_in_order(element, shape_of(value)):
+        return None
+    return Stored(element.tensor, element.signed, scale, round(zero))
+
+
+def _affine_byte(value: SSAValue) -> tuple[Element, float, float] | None:
+    """Return (element, scale, offset) of a tensor of the numbers scale * element + offset, with stored bytes.
+
+    Return None for other tensors, also if scale or offset differs between elements.
+    """
+    rank = len(shape_of(value))
     try:
         # Bytes that other operations compute are read as they are stored, not recomputed for each window.
-        real = Tracer(len(shape), recomputes=False).element(value, AffineMap.identity(len(shape)))
+        real = Tracer(rank, recomputes=False).element(value, AffineMap.identity(rank))
     except Unrecognized:
         return None
-    # `real` is a sum of terms factor * element, and an offset, perhaps clamped and rounded. Here it must be a single
-    # term without these, whose factor and offset are the same for all elements.
+    # `real` is a sum of terms factor * element, and an offset, perhaps clamped and rounded. It must have one term.
     if not isinstance(real, Real) or not real.is_affine or len(real.terms) != 1:
         return None
     ((element, factor),) = real.terms
     varies = factor.size != 1 or real.offset.size != 1
     if varies or not isinstance(element, Element) or element.width != BYTE_BITS:
         return None
-    # The number is factor * element + offset = scale * (element - zero), so that zero is -offset / factor.
-    scale = factor.item()
-    if not 0 < scale < math.inf:
-        return None
-    zero = -real.offset.item() / scale
-    is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
-    if not is_integer or not _is_in_order(element, shape):
-        return None
-    return Stored(element.tensor, element.signed, scale, round(zero))
+    return element, factor.item(), real.offset.item()
 
 
 def _is_in_order(element: Element, shape: Sequence[int]) -> bool:

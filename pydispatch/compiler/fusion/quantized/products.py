@@ -17,14 +17,13 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.dequantized import Dequantized, GenericBody, sizes_of
 from pydispatch.compiler.fusion.quantized.recognize import ScalarRecognizer, TensorRecognizer, dim_expr, is_zero
 from pydispatch.compiler.fusion.quantized.zero_points import CorrectionTerms, ShiftedFactor, zero_point_corrections
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
-from pydispatch.ir.core.locations import set_location
-from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured
 from pydispatch.ir.values import shape_of
@@ -62,28 +61,48 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     "equal signs", or "" for none.
     """
     tensors = TensorRecognizer()
-    new = _product_of_integers(contraction, byte_products, tensors)
-    if new is None:
+    if not _add_product_of_integers(contraction, byte_products, tensors):
         tensors.erase_created()
         return False
-    op = contraction.op
-    assert op.parent is not None
-    for new_op in tensors.new_ops:
-        set_location(new_op, op)
-    op.parent.insert_ops_before(tensors.new_ops, op)
-    replace_op(op, new)
+    replace_with(contraction.op, tensors.new_ops)
     return True
 
 
-def _product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> SSAValue | None:
-    """Add the operations that compute a contraction from stored integers to `tensors`, and return its new result.
+def _add_product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> bool:
+    """Add the operations that compute a contraction from stored integers to `tensors`; the last one has its result.
+
+    Return False if the factors are not as `_stored_factors` requires, or if nothing would change.
+    """
+    factors = _stored_factors(contraction, tensors)
+    if factors is None:
+        return False
+    a, b = factors
+    # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
+    corrections = zero_point_corrections(contraction, a, b, byte_products)
+    reads_stored_already = a.stored in contraction.generic.inputs and b.stored in contraction.generic.inputs
+    nothing_changes = contraction.acc == i32 and not corrections and reads_stored_already
+    if nothing_changes:
+        return False
+    # The product of integers, then the corrections for zero points, then the scales.
+    if corrections:
+        a_bytes, b_bytes = (correction.bytes for correction in corrections)
+        new = tensors.add(*_product(contraction, a_bytes, b_bytes))
+        new = tensors.add(*_with_zero_points(contraction, new, corrections))
+    else:
+        new = tensors.add(*_product(contraction, a, b))
+    if contraction.acc == f32:
+        tensors.add(*_scaled(contraction, new, (a, b)))
+    return True
+
+
+def _stored_factors(contraction: Contraction, tensors: TensorRecognizer) -> tuple[Dequantized, Dequantized] | None:
+    """Return the factors of a contraction as dequantized integers whose products can be summed up in i32.
 
     Return None in these cases:
 
     - A factor is not recognized as dequantized.
     - Sums may overflow.
     - The stored tensors and the result do not state the sizes of all loops.
-    - Nothing would change.
     """
     generic = contraction.generic
     result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
@@ -94,24 +113,7 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     if a.signed is None or b.signed is None:  # a factor is not widened to i32 or float: its sign is not known
         return None
     sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
-    if not sums_fit or not _index_all_loops(generic, (a, b)):
-        return None
-    # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
-    corrections = zero_point_corrections(contraction, a, b, byte_products)
-    reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
-    nothing_changes = contraction.acc == i32 and not corrections and reads_stored_already
-    if nothing_changes:
-        return None
-    # The product of integers, then the corrections for zero points, then the scales.
-    if corrections:
-        a_bytes, b_bytes = (correction.bytes for correction in corrections)
-        new = tensors.add(*_product(contraction, a_bytes, b_bytes))
-        new = tensors.add(*_with_zero_points(contraction, new, corrections))
-    else:
-        new = tensors.add(*_product(contraction, a, b))
-    if contraction.acc == f32:
-        new = tensors.add(*_scaled(contraction, new, (a, b)))
-    return new
+    return (a, b) if sums_fit and _index_all_loops(generic, (a, b)) else None
 
 
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:

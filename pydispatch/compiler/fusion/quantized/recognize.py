@@ -220,23 +220,31 @@ class ScalarRecognizer:
         if isinstance(op, arith.SIToFPOp | arith.UIToFPOp | arith.ExtSIOp | arith.ExtUIOp) and value.type in (f32, i32):
             return self._widened(op)
         if isinstance(op, arith.SubiOp | arith.SubfOp):
-            minuend = self.of(op.operands[0])
-            # A zero point of f32 must be an integer.
-            zero_of = self._loop_invariant if value.type == i32 else self._integer_zero_point
-            zero = zero_of(op.operands[1])
-            if minuend is None or zero is None:
-                return None
-            # A single zero point is supported, which is subtracted before scaling.
-            if minuend.zero is not None or minuend.scales:
-                return None
-            return replace(minuend, zero=None if zero.range == (0, 0) else zero)
+            return self._difference(op)
         if isinstance(op, arith.MulfOp):
-            lhs, rhs = op.operands
-            for number_operand, scale_operand in ((lhs, rhs), (rhs, lhs)):
-                scale = self._loop_invariant(scale_operand)
-                element = None if scale is None else self.of(number_operand)
-                if scale is not None and element is not None:
-                    return replace(element, scales=(*element.scales, scale))
+            return self._product(op)
+        return None
+
+    def _difference(self, op: arith.SubiOp | arith.SubfOp) -> Dequantized | None:
+        """Return the difference of a recognized scalar and its zero point; None if it is not recognized.
+
+        A single zero point is supported, which is subtracted before scaling. A zero point of f32 must be an integer.
+        """
+        minuend = self.of(op.operands[0])
+        zero_of = self._loop_invariant if op.results[0].type == i32 else self._integer_zero_point
+        zero = zero_of(op.operands[1])
+        if minuend is None or zero is None or minuend.zero is not None or minuend.scales:
+            return None
+        return replace(minuend, zero=None if zero.range == (0, 0) else zero)
+
+    def _product(self, op: arith.MulfOp) -> Dequantized | None:
+        """Return the product of a recognized scalar and a scale, on either side; None if it is not recognized."""
+        lhs, rhs = op.operands
+        for number_operand, scale_operand in ((lhs, rhs), (rhs, lhs)):
+            scale = self._loop_invariant(scale_operand)
+            element = None if scale is None else self.of(number_operand)
+            if scale is not None and element is not None:
+                return replace(element, scales=(*element.scales, scale))
         return None
 
     def _element(self, argument: BlockArgument) -> Dequantized | None:

@@ -26,12 +26,12 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.affine import Combined, Constant, Element, Integer, Real
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
 from pydispatch.compiler.fusion.quantized.scalars import Unrecognized
 from pydispatch.compiler.fusion.quantized.trace import Tracer
-from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, structured
@@ -87,14 +87,7 @@ def _rewrite(op: Operation) -> bool:
     if source is not None:  # quantization restores the integers that were dequantized
         replace_op(op, source)
         return True
-    # Compute them by one generic.
-    builder = Requantized()
-    new_ops = builder.generic_of(value, op)
-    assert op.parent is not None
-    for new in new_ops:
-        set_location(new, op)
-    op.parent.insert_ops_before(new_ops, op)
-    replace_op(op, new_ops[-1].results[0])
+    replace_with(op, Requantized().generic_of(value, op))
     return True
 
 

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i32
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.fusion.build import indices_over
 from pydispatch.compiler.fusion.quantized.dequantized import Dequantized, GenericBody, ScalarExpr, constant_expr
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.affine_maps import dims_in
@@ -228,32 +229,39 @@ class CorrectionTerms:
             loops: Map from dimensions of the result to loops of the contraction.
         """
         generic = self.contraction.generic
-        # The loops of the sums: the parallel loops that index the factor, then the reduction loops. For the loops
-        # (m, n, k) of a product and the factor [K, N], `order` is [n, k], and `renamed` is (d0, d1) -> (d0, d0, d1).
-        # Its first result is arbitrary: the factor is not indexed by m.
-        parallel_dims = [
+        # The sums iterate over the parallel loops that index the factor.
+        parallel_loops = [
             d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.reduced_loops
         ]
-        order = [*parallel_dims, *generic.reduced_loops]
-        new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
-        renamed = AffineMap(len(order), 0, tuple(new_dims))
-        # The generic: running_sum + multiplier * factor, beginning with 0.
-        zero = arith.ConstantOp(IntegerAttr(0, i32))
-        shape, dims = self._sizes_along(factor, parallel_dims)
-        initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
-        generic_body = GenericBody()
-        value = generic_body.integer(factor.reindexed(renamed))
-        if multiplier != 1:
-            constant = generic_body.add(arith.ConstantOp(IntegerAttr(multiplier, i32)))
-            value = generic_body.add(arith.MuliOp(value, constant))
-        running_sum = generic_body.block.insert_arg(i32, len(generic_body.inputs))
-        index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(parallel_dims))))
-        kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(generic.reduced_loops)
-        new_sum = generic_body.add(arith.AddiOp(running_sum, value))
-        sums = generic_body.build_generic(new_sum, initial.result, index_map, kinds)
-        self.new_ops += [zero, initial, sums]
+        sums = self._sums(factor, parallel_loops, multiplier)
         # The sum for an element of the result, at the loops that index the factor.
-        return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
+        index = tuple(loops.results[d] for d in parallel_loops)
+        return body.input(sums, AffineMap(loops.num_dims, 0, index))
+
+    def _sums(self, factor: Dequantized, parallel_loops: Sequence[int], multiplier: int) -> SSAValue:
+        """Add a generic over `parallel_loops` that sums up `multiplier * factor` over the reduction loops, from 0 on.
+
+        It is added to `new_ops`; return its result.
+        """
+        # For the loops (m, n, k) of a product and the factor [K, N], the new loops are those of [n, k]. The factor is
+        # not indexed by m, whose index is arbitrary.
+        generic = self.contraction.generic
+        order = [*parallel_loops, *generic.reduced_loops]
+        renamed = AffineMap(len(order), 0, tuple(indices_over(order, len(generic.iterators))))
+        zero = arith.ConstantOp(IntegerAttr(0, i32))
+        shape, dims = self._sizes_along(factor, parallel_loops)
+        initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
+        body = GenericBody()
+        value = body.integer(factor.reindexed(renamed))
+        if multiplier != 1:
+            value = body.add(arith.MuliOp(value, body.add(arith.ConstantOp(IntegerAttr(multiplier, i32)))))
+        running_sum = body.block.insert_arg(i32, len(body.inputs))
+        new_sum = body.add(arith.AddiOp(running_sum, value))
+        index = AffineMap(len(order), 0, tuple(map(AffineExpr.dimension, range(len(parallel_loops)))))
+        kinds = ["parallel"] * len(parallel_loops) + ["reduction"] * len(generic.reduced_loops)
+        sums = body.build_generic(new_sum, initial.result, index, kinds)
+        self.new_ops += [zero, initial, sums]
+        return sums.results[0]
 
     def _sizes_along(self, factor: Dequantized, loops: Sequence[int]) -> tuple[list[int], list[SSAValue]]:
         """Return the sizes of a factor's dimensions that `loops` index, and values for the dynamic ones among them.

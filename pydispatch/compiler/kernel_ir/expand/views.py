@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -194,17 +195,12 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
     kept: list[int] = []
     for dimension, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         position = len(kept)  # position in the result of the next dimension that is kept
-        fits = position < len(wanted_sizes) and _fits(size, wanted_sizes[position])
         remaining, needed = len(sizes) - dimension - 1, len(wanted_sizes) - position
-        if not to_drop or size != 1:  # it cannot be dropped
-            is_kept = True
-        elif not (fits and _fits(stride, wanted_strides[position])):  # it is not the next one of the result
-            is_kept = False
-        elif remaining < needed:  # the result needs every dimension from here on
-            is_kept = True
-        else:  # it fits: the result has size 1 there, or a size that its type does not state
-            is_kept = wanted_sizes[position] == 1
-        if is_kept:
+        cannot_be_dropped = not to_drop or size != 1
+        fits = needed > 0 and _fits(size, wanted_sizes[position]) and _fits(stride, wanted_strides[position])
+        # Where it fits and could be dropped, a size that the type of the result does not state is left for a later one.
+        is_expected = fits and (remaining < needed or wanted_sizes[position] == 1)
+        if cannot_be_dropped or is_expected:
             kept.append(dimension)
         else:
             to_drop -= 1
@@ -239,26 +235,28 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
     # In each group, compute the size that is not stated, then the strides.
     strides: list[Index] = [0] * len(sizes)
     for dimension, group in enumerate(reassociation(op)):
-        unknown = [i for i in group if sizes[i] is None]
-        if len(unknown) > 1:
-            raise CompileError(
-                "memref.expand_shape with several open dimensions in one group", note="give output_shape"
-            )
-        for i in unknown:
-            product = 1  # product of the other sizes of the group, which are all static; the unknown one is None
-            for other in group:
-                size = sizes[other]
-                product *= size if isinstance(size, int) else 1
-            sizes[i] = _quotient(build, source.sizes[dimension], product)
+        _infer_size(build, sizes, group, source.sizes[dimension])
         stride = source.strides[dimension]  # stride of the innermost dimension of the group
-        for position, i in enumerate(reversed(group)):
-            size = sizes[i]
+        for i in reversed(group):
+            strides[i], size = stride, sizes[i]
             assert size is not None
-            strides[i] = stride
-            if position < len(group) - 1:  # no dimension of the group uses a stride after the outermost one
+            if i != group[0]:  # no dimension of the group uses a stride after the outermost one
                 stride = build.times(stride, size)
     known_sizes = tuple(size for size in sizes if size is not None)  # all: this only narrows the type
     return _cast_to_result_type(build, op, Strided(source.storage, source.offset, known_sizes, tuple(strides)))
+
+
+def _infer_size(build: Build, sizes: list[Index | None], group: Sequence[int], source_size: Index) -> None:
+    """Set the size of a group that is None, if there is one: the source size divided by the other sizes of the group.
+
+    Raises CompileError if several sizes are None.
+    """
+    unknown = [i for i in group if sizes[i] is None]
+    if len(unknown) > 1:
+        raise CompileError("memref.expand_shape with several open dimensions in one group", note="give output_shape")
+    if unknown:
+        static_sizes = [size for i in group if isinstance(size := sizes[i], int)]
+        sizes[unknown[0]] = _quotient(build, source_size, prod(static_sizes))
 
 
 def _quotient(build: Build, size: Index, divisor: int) -> Index:

@@ -24,12 +24,23 @@ def remainder(x: Number, y: Number) -> Number:
     i - j = 20 takes 3 steps.
     """
     format = format_of(x)
-    room = format.width - format.fraction - 1  # free bits of a word that has a remainder of fraction + 1 digits
     (dividend, dividend_exponent), (divisor, divisor_exponent) = _digits_and_exponent(x), _digits_and_exponent(y)
     divisor = choose(divisor.equals(0), 1, divisor)  # nothing divides by 0: y = 0 gives NaN below
+    # i - j above. If it is negative, |x| is less than |y|, and the result is x whatever the division gives.
+    digits_left = dividend_exponent - divisor_exponent
+    rest = _long_division(dividend, divisor, digits_left, format)
+    magnitude = _scaled(rest, divisor_exponent, format)
+    remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), magnitude).with_sign_of(x)
+    gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
+    return choose(gives_nan, NAN, remainder_or_x)
+
+
+def _long_division(dividend: Word, divisor: Word, digits_left: Word, format: Format) -> Word:
+    """Return the remainder of `dividend`, followed by `digits_left` zeros in binary, divided by `divisor`."""
+    room = format.width - format.fraction - 1  # free bits of a word that has a remainder of fraction + 1 digits
 
     def step(rest: Word, digits_left: Word) -> tuple[Word, Word]:
-        """Return (rest, digits left) after a step of the long division by `divisor`, of up to `room` binary digits.
+        """Return (rest, digits left) after a step of the division, of up to `room` binary digits.
 
         `rest` is the remainder so far, `digits_left` the number of digits of the quotient that are not yet computed.
         """
@@ -43,18 +54,13 @@ def remainder(x: Number, y: Number) -> Number:
             rest, digits_left = step(rest, digits_left)
         return rest, digits_left
 
-    # i - j above. If it is negative, |x| is less than |y|, and the result is x whatever the division gives.
-    digits_left = dividend_exponent - divisor_exponent
     rest, digits_left = step(dividend % divisor, choose(digits_left < 0, 0, digits_left))
     # An upper bound of the digits of a quotient: one for each exponent, and for each digit of a subnormal divisor.
     most_digits = (1 << (format.width - 1 - format.fraction)) + format.fraction
     most_iterations = -(-most_digits // (STEPS * room))
     # The carried values are (rest, digits left): go on while digits are left.
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
-    magnitude = _scaled(rest, divisor_exponent, format)
-    remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), magnitude).with_sign_of(x)
-    gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
-    return choose(gives_nan, NAN, remainder_or_x)
+    return rest
 
 
 def _digits_and_exponent(value: Number) -> tuple[Word, Word]:

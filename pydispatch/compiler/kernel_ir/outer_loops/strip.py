@@ -97,7 +97,7 @@ class Strip(LaneLoops):
             op: The loop.
             pending: Operations of its block that precede the loop and have not been emitted yet.
         """
-        counter, *carried = op.body.block.args
+        _, *carried = op.body.block.args
         # One memory has the initial values, the carried values and the results. The initial values are stored before
         # the loop, and the next ones at the end of each iteration.
         memories = [self.memory(build, value.type) for value in carried]
@@ -111,14 +111,18 @@ class Strip(LaneLoops):
         starts = self.lanes.unrolled_starts(op)
         if starts is not None:  # the first counter is the number of the lane
             self._emit_unrolled(build, op, starts, stores)
-            return
+        else:
+            self._emit_counted(build, op, stores)
+
+    def _emit_counted(self, build: Build, op: scf.ForOp, stores: Stores) -> None:
+        """Emit a sequential loop whose counter is equal in all lanes, with the body of `op` for all lanes.
+
+        stores: pairs (value, memory), stored at the end of an iteration. The emitted loop carries no SSA values.
+        """
 
         def body(inner: Build, new_counter: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-            """Emit one iteration of the emitted loop, whose counter is `new_counter`, for all lanes.
-
-            The body of the loop `op` is emitted, and `stores` at its end. The emitted loop carries no SSA values.
-            """
-            self.copies[counter] = new_counter  # the counter of `op`; it is the same for all lanes
+            """Emit one iteration of the emitted loop, whose counter is `new_counter`, for all lanes."""
+            self.copies[op.body.block.args[0]] = new_counter
             self.emit_block(inner, op.body.block, stores)
             return ()
 
@@ -204,20 +208,20 @@ class Strip(LaneLoops):
         with_loops = next(
             r for r in op.regions if any(inner in self.lanes.ops_with_lane_loops for inner in r.block.ops)
         )
-
-        def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
-            """Emit whether a lane does not take the region `with_loops` of the branch, an i1.
-
-            `conditions` is the memory with the condition of each lane.
-            """
-            takes_first = inner.let(memref.LoadOp.get(conditions, [lane]))
-            if with_loops is op.true_region:
-                return inner.let(arith.XOrIOp(takes_first, inner.entry.constant(1, TRUTH)))
-            return takes_first
-
+        any_takes_other = self._any_condition(build, conditions, is_wanted=with_loops is not op.true_region)
         lane_by_lane = functools.partial(self._lane_by_lane, op)
         together = functools.partial(self._emit_branch, op, with_loops)
-        self._choose(build, self.any_lane(build, takes_other), then=lane_by_lane, other=together)
+        self._choose(build, any_takes_other, then=lane_by_lane, other=together)
+
+    def _any_condition(self, build: Build, conditions: SSAValue, is_wanted: bool) -> SSAValue:
+        """Emit whether the condition of any lane is `is_wanted`, an i1; `conditions` has that of each lane."""
+
+        def has_condition(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
+            """Emit whether the condition of one lane is `is_wanted`."""
+            condition = inner.let(memref.LoadOp.get(conditions, [lane]))
+            return condition if is_wanted else inner.let(arith.XOrIOp(condition, inner.entry.constant(1, TRUTH)))
+
+        return self.any_lane(build, has_condition)
 
     def _emit_branch(self, op: scf.IfOp, region: Region, build: Build) -> None:
         """Emit one region of the branch `op` for all lanes; the values that it yields are stored in memory."""

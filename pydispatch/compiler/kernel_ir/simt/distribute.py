@@ -86,25 +86,28 @@ def distribute_kernels(
     functions = inline_helpers(module, [export.name for export in exports])
     kernels: dict[str, Kernel] = {}
     for export in exports:
-        if export.name not in functions:
-            continue
-        function, ops = functions[export.name]
-        # Each pass returns whether it changed the function: `ops`, the operations by name, is then collected again.
-        if use_shuffles(function, ops):
-            ops = ops_by_name(function)
-        size = _size(export, function, ops, together)
-        if make_private(function, ops, prod(size)):
-            ops = ops_by_name(function)
-        if expand(function, ops):
-            ops = ops_by_name(function)
-        # Distribute the loops of uniform code. The other parallel loops, such as nested ones, become sequential.
-        workgroup = Workgroup(function, ops, size, machine, RULES)
-        workgroup.run()
-        for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
-            if op.parent is not None:  # `run` has not replaced it
-                parallel.in_order(workgroup, op)
-        kernels[export.name] = Kernel(function, size, ops, workgroup.barriers)
+        if export.name in functions:
+            function, ops = functions[export.name]
+            # Each pass returns whether it changed the function: `ops` is then collected again.
+            if use_shuffles(function, ops):
+                ops = ops_by_name(function)
+            kernels[export.name] = _distribute(function, ops, _size(export, function, ops, together), machine)
     return kernels
+
+
+def _distribute(function: FuncOp, ops: Ops, size: Size, machine: Machine) -> Kernel:
+    """Lower a function to the code of one invocation in place. ops: its operations by name. size: of a workgroup."""
+    if make_private(function, ops, prod(size)):
+        ops = ops_by_name(function)
+    if expand(function, ops):
+        ops = ops_by_name(function)
+    # Distribute the loops of uniform code. The other parallel loops, such as nested ones, become sequential.
+    workgroup = Workgroup(function, ops, size, machine, RULES)
+    workgroup.run()
+    for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
+        if op.parent is not None:  # `run` has not replaced it
+            parallel.in_order(workgroup, op)
+    return Kernel(function, size, ops, workgroup.barriers)
 
 
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
 from pydispatch.compiler.kernel_ir.readers import symbol
@@ -67,23 +67,31 @@ def _inline_calls(name: str, functions: Mapping[str, FuncOp], callers: list[str]
         function = functions.get(callee)
         if function is None:  # a declaration: the call stays
             continue
-        if callee in (*callers, name):
-            raise CompileError(
-                f"function '{callee}' calls itself, which cannot be compiled into a kernel for this target",
-                location_of(op),
-                "write it as a loop",
-            )
-        operand_types = [operand.type for operand in op.operands]
-        if operand_types != list(function.function_type.inputs.data):
-            types = ", ".join(map(str, operand_types))
-            raise CompileError(
-                f"call of '{callee}' with ({types}), declared is {function.function_type}", location_of(op)
-            )
+        _check_call(op, function, [*callers, name])
         # Inline the callee's own calls first: its body is then copied without calls.
         _inline_calls(callee, functions, [*callers, name], ops_of)
         _inline(op, function)
         inlined = True
     ops_of[name] = ops_by_name(functions[name]) if inlined else ops
+
+
+def _check_call(call: Operation, function: FuncOp, callers: Sequence[str]) -> None:
+    """Raise CompileError if a call is recursive, or passes operands of other types than `function` declares.
+
+    `callers` are the names of the functions that contain the call, outermost first.
+    """
+    callee, operand_types = function.sym_name.data, [operand.type for operand in call.operands]
+    if callee in callers:
+        raise CompileError(
+            f"function '{callee}' calls itself, which cannot be compiled into a kernel for this target",
+            location_of(call),
+            "write it as a loop",
+        )
+    if operand_types != list(function.function_type.inputs.data):
+        types = ", ".join(map(str, operand_types))
+        raise CompileError(
+            f"call of '{callee}' with ({types}), declared is {function.function_type}", location_of(call)
+        )
 
 
 def _inline(call: Operation, function: FuncOp) -> None:
@@ -99,8 +107,12 @@ def _inline(call: Operation, function: FuncOp) -> None:
         entry.erase_arg(argument)
     if len(body.blocks) == 1:  # its operations replace the call
         _splice(call, entry)
-        return
-    # Blocks that branch to each other need a region of their own.
+    else:
+        _replace_by_region(call, body)
+
+
+def _replace_by_region(call: Operation, body: Region) -> None:
+    """Replace a call by an `scf.execute_region` of a body whose blocks branch to each other."""
     for block in body.blocks:
         last = block.last_op
         if last is not None and not last.successors:  # a return, which becomes the yield of the region

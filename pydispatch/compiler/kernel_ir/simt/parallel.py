@@ -154,17 +154,8 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
 
     A loop over (i, j) becomes a loop over i around a loop over j. The loops of a reduction carry its results so far.
     """
-    build = workgroup.build(op)
-    # A copy: a nest of loops over the elements.
     if op.name == "memref.copy":
-        source, target = op.operands
-
-        def copy_element(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the copy of the element at `indices` from `source` to `target`; `carried` is empty."""
-            return _element(inner, source, target, indices)
-
-        nest(build, _ranges_of_copy(op), carried=[], body=copy_element)
-        replace(op, ())
+        _copy_in_order(workgroup, op)
         return
     # A parallel loop, perhaps a reduction, whose loops carry the values so far.
     block, inits = op.regions[0].blocks[0], list[SSAValue]()
@@ -182,4 +173,16 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
         return [inline_block(region.blocks[0], inner, (left, right), may_move=True)[0] for region, left, right in pairs]
 
-    replace(op, nest(build, bounds_of(op), inits, body))
+    replace(op, nest(workgroup.build(op), bounds_of(op), inits, body))
+
+
+def _copy_in_order(workgroup: Workgroup, op: Operation) -> None:
+    """Rewrite a `memref.copy` into sequential loops over the elements."""
+    source, target = op.operands
+
+    def copy_element(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the copy of the element at `indices` from `source` to `target`; `carried` is empty."""
+        return _element(inner, source, target, indices)
+
+    nest(workgroup.build(op), _ranges_of_copy(op), carried=[], body=copy_element)
+    replace(op, ())

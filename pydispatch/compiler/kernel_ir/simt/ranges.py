@@ -208,17 +208,9 @@ def _rounds(
         return values if total <= 0 else _at_most_one(build, own_index, total, invocations, values, body)
     if type(total) is int and total % invocations == 0:
         return _whole_rounds(build, own_index, total // invocations, invocations, values, body)
-    start: Index = 0  # the first iteration after the main loop
-    per_step = unroll * invocations  # iterations of all invocations in one step of the main loop
-    # The main loop ends at a multiple of `per_step`. A dynamic count is rounded down to one by a mask, which requires a
-    # power of two; unroll factors are powers of two.
-    is_power_of_2 = invocations & (invocations - 1) == 0
-    would_be_empty = type(total) is int and total < per_step
-    if unroll > 1 and is_power_of_2 and not would_be_empty:
-        if type(total) is int:
-            start = total // per_step * per_step
-        else:  # -per_step is the mask of the multiples of `per_step`
-            start = build.binary(arith.AndIOp, build.most(total, 0), -per_step)
+    # The main loop runs the iterations below `start`.
+    start = _end_of_unrolled_rounds(build, total, invocations, unroll)
+    if start != 0:
         values = _unrolled_rounds(build, own_index, start, invocations, unroll, values, body)
     # The maximum number of iterations of the second loop: invocation 0 has the most.
     most = -(-(total - start) // invocations) if type(total) is int and type(start) is int else None
@@ -228,6 +220,21 @@ def _rounds(
         return body(inner, iteration, values, may_move=True)
 
     return build.loop(build.plus(start, own_index), total, invocations, values, remaining, most=most)
+
+
+def _end_of_unrolled_rounds(build: Build, total: Index, invocations: int, unroll: int) -> Index:
+    """Return the number of iterations in whole steps of an unrolled loop over rounds; 0 if the loop is not worth it.
+
+    A step has `unroll` rounds. A dynamic `total` is rounded down to whole steps by a mask, which requires a power of
+    two; unroll factors are powers of two.
+    """
+    is_power_of_2 = invocations & (invocations - 1) == 0
+    if unroll == 1 or not is_power_of_2:
+        return 0
+    step = unroll * invocations
+    if isinstance(total, int):
+        return total // step * step
+    return build.binary(arith.AndIOp, build.most(total, 0), -step)  # -step is the mask of the multiples of `step`
 
 
 def _whole_rounds(

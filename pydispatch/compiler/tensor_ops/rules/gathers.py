@@ -117,20 +117,16 @@ class TensorScatter(Update):
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]  # the last dimension has the coordinates of one slice
-        # The index of the element within a slice that contains it. It does not depend on the slice: if dimension 1 is
-        # scattered, it is [x, z] for the element r[x, y, z].
-        offsets_in_slice: list[Index] = []
-        for dimension, index in enumerate(indices):
-            if dimension in scattered_dims:
-                offsets_in_slice += [] if drops_indexed_dims else [0]  # a slice has size 1 there, or no dimension
-            else:
-                offsets_in_slice.append(index)
+        # The index of the element in each slice that contains it, along whose scattered dimensions, if any, it is 0: if
+        # dimension 1 is scattered, it is [x, z] or [x, 0, z] for the element r[x, y, z].
+        slice_dims = _slice_dims(op.dest, scattered_dims, drops_indexed_dims)
+        index_in_slice: list[Index] = [0 if d in scattered_dims else indices[d] for d in slice_dims]
 
         def search_slice(builder: Builder, slice_number: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one iteration of the search for the slice that writes the result's element at `indices`.
 
             The slice contains the element if its coordinates are the indices in `scattered_dims`. Return the element
-            of the slice then, at `offsets_in_slice`. Otherwise return the carried value: the element of an earlier
+            of the slice then, at `index_in_slice`. Otherwise return the carried value: the element of an earlier
             slice or of the destination.
             """
             slice_index = builder.split(slice_number, batch)  # index in the batch dimensions
@@ -140,7 +136,7 @@ class TensorScatter(Update):
                 has_element = both(builder, has_element, equal(builder, indices[dimension], coordinate))
             written = builder.choose(
                 has_element,
-                lambda inner: elements.at(inner, op.source, [*slice_index, *offsets_in_slice]),
+                lambda inner: elements.at(inner, op.source, [*slice_index, *index_in_slice]),
                 lambda inner: carried[0],
             )
             return [written]
