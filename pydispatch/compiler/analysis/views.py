@@ -38,15 +38,11 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
     assert isinstance(whole_tensor.type, TensorType)
     if any(_known_or_term(s) != 1 for s in covered.strides):
         return False
-    # From the innermost dimension outwards.
-    has_partial_dim = False  # whether a dimension further in is not covered from end to end
-    for axis in reversed(range(len(covered.sizes))):
-        if axis < walked:
-            break
-        if has_partial_dim and _known_or_term(covered.sizes[axis]) != 1:
-            return False
-        if not _covers(whole_tensor, axis, covered.offsets, covered.sizes):
-            has_partial_dim = True
+    axes = range(walked, len(covered.sizes))
+    partial_axes = [axis for axis in axes if not _covers(whole_tensor, axis, covered.offsets, covered.sizes)]
+    outer_axes = range(walked, partial_axes[-1]) if partial_axes else ()
+    if any(_known_or_term(covered.sizes[axis]) != 1 for axis in outer_axes):
+        return False
     bits = bit_width(whole_tensor.type.element_type)
     elements_per_byte = 8 // bits if bits in (2, 4) else 1  # an i1 has a byte of its own
     if elements_per_byte == 1:
@@ -54,7 +50,7 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
     if walked:  # where each run of packed elements begins is not examined: they are refused
         return False
     # Without a partly covered dimension, the slice is the whole tensor, which begins and ends with a byte.
-    return not has_partial_dim or _in_bytes(op, whole_tensor.type, elements_per_byte)
+    return not partial_axes or _in_bytes(op, whole_tensor.type, elements_per_byte)
 
 
 def walked_axes(op: Operation) -> int | None:

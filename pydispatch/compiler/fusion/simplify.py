@@ -71,18 +71,23 @@ def simplify(function: Operation) -> None:
                 continue
             if op.name == "linalg.generic":
                 _replace_unread_outputs(op)
-            common_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
-            for rule in (*RULES.get(op.name, ()), *common_rules):
-                value = rule(op)
-                # A fold may return a value of another type, such as the operand of a padding of width 0 whose result
-                # type has dynamic sizes. Readers would need a cast, so the operation stays.
-                if value is not None and value.type == op.results[0].type:
-                    value.name_hint = value.name_hint or op.results[0].name_hint
-                    op.results[0].replace_all_uses_with(value)
-                    erase_op(op)
-                    changed = True
-                    break
+            changed = _apply_first_rule(op) or changed
         changed = erase_unused(function) or changed
+
+
+def _apply_first_rule(op: Operation) -> bool:
+    """Replace an operation by the first of its rules that applies, and return whether one does."""
+    common_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
+    for rule in (*RULES.get(op.name, ()), *common_rules):
+        value = rule(op)
+        # A fold may return a value of another type, such as the operand of a padding of width 0 whose result type has
+        # dynamic sizes. Readers would need a cast, so the operation stays.
+        if value is not None and value.type == op.results[0].type:
+            value.name_hint = value.name_hint or op.results[0].name_hint
+            op.results[0].replace_all_uses_with(value)
+            erase_op(op)
+            return True
+    return False
 
 
 def _replace_unread_outputs(op: Operation) -> None:

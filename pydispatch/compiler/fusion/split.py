@@ -58,13 +58,9 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return  # ROUNDED: another grouping of the steps may round to another result
-    identity = identity_of(combine, combine.results[0].type)
-    if identity is None:  # the reduction of a part would have no initial value
+    identity = _initial_value_of_parts(op, combine)
+    if identity is None:
         return
-    if combine.name == "arith.addf" and is_contraction(op) and starts_at_zero(op.outputs[0]):
-        # 0.0 instead of -0.0: kernels of products overwrite sums that start at 0.0. The sign of a partial sum that is
-        # zero does not show in the result, which starts at 0.0, too.
-        identity = FloatAttr(0.0, cast(AnyFloat, combine.results[0].type))
     if (inner := _innermost_loop_of_short_runs(op)) is not None:
         # The first reduction reads contiguous rows instead of short runs, and has a result for each step of the
         # innermost loop; the second reduces these. The first may be split once more below.
@@ -81,6 +77,18 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
         combine = cast(Operation, combiner(op))  # the new `op` has a copy of the body: find the operation in this copy
     partials = _reduce_parts(op, loop, parts, identity)
     _reduce_partials(op, combine, partials, axis=0)
+
+
+def _initial_value_of_parts(op: GenericOp, combine: Operation) -> IntegerAttr | FloatAttr | None:
+    """Return the value with which the reduction of each part begins: the identity of `combine`; None without one.
+
+    It is 0.0 instead of -0.0 for products that begin with 0.0: kernels of products overwrite sums that start at 0.0.
+    The sign of a partial sum that is zero does not show in the result, which starts at 0.0, too.
+    """
+    identity = identity_of(combine, combine.results[0].type)
+    if identity is not None and combine.name == "arith.addf" and is_contraction(op) and starts_at_zero(op.outputs[0]):
+        return FloatAttr(0.0, cast(AnyFloat, combine.results[0].type))
+    return identity
 
 
 def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | FloatAttr) -> SSAValue:

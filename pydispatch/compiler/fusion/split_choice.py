@@ -147,13 +147,9 @@ def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Divisio
     has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
     if not is_contraction(op):
         return _Division(PARTS) if has_few_results or has_few_columns else None
-    # A product of a few rows by a matrix. Its parts have at least FEWEST_STEPS steps: with fewer, adding the partial
-    # results would take longer than reading the matrix.
-    rows = _result_rows_if_matrix_is_streamed(generic, results)
-    matrix_elements = results * steps // rows if rows else 0
-    is_large = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ
-    has_shared_sizes = 0 < rows <= MOST_SHARED_ROWS and results >= rows * FEWEST_SHARED_COLUMNS
-    is_shared = has_shared_sizes and not is_large and shares(matrix_elements * _element_bytes(generic))
+    # The parts of a product by a matrix have at least FEWEST_STEPS steps: with fewer, adding the partial results would
+    # take longer than reading the matrix.
+    is_large, is_shared = _reads_matrix(generic, results, steps, shares)
     fewest_steps = FEWEST_STEPS if is_large or is_shared else 1
     if has_few_results or has_few_columns:
         return _Division(PARTS, fewest_steps)
@@ -162,6 +158,23 @@ def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Divisio
     # Products with fewer tiles than workers, and many steps along K.
     is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results)
     return _Division(PARTS_OF_PRODUCTS, fewest_steps) if is_large or is_long_product else None
+
+
+def _reads_matrix(generic: Structured, results: int, steps: int, shares: Shares) -> tuple[bool, bool]:
+    """Return whether a product of a few rows reads a large matrix argument, and whether workers share a smaller one.
+
+    Args:
+        generic: The product.
+        results: Number of its results, at least one.
+        steps: Number of products in each sum.
+        shares: Returns whether a product by a matrix of so many bytes is split, so that each worker reads a part of it.
+    """
+    rows = _result_rows_if_matrix_is_streamed(generic, results)
+    matrix_elements = results * steps // rows if rows else 0
+    is_large = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ
+    has_shared_sizes = 0 < rows <= MOST_SHARED_ROWS and results >= rows * FEWEST_SHARED_COLUMNS
+    is_shared = has_shared_sizes and not is_large and shares(matrix_elements * _element_bytes(generic))
+    return is_large, is_shared
 
 
 def _reduction_loops(generic: Structured) -> list[int]:

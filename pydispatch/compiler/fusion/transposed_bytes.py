@@ -49,29 +49,35 @@ def _rewrite(op: Operation, copy: Structured) -> None:
         op: The transposition.
         copy: The same operation as a `Structured`, which has its operands, indexing maps and iterator types.
     """
-    value = narrowest = copy.inputs[0]
     shape = shape_of(op.results[0])
-    # The operations before the transposition, the last one first. The first `moved_count` of these run after the
-    # narrowest value is computed.
-    chain, moved_count = list[Structured](), 0
-    while (generic := _unary_of(value)) is not None:
-        chain.append(generic)
-        value = generic.inputs[0]
-        if bits_of(element_of(value)) < bits_of(element_of(narrowest)):
-            narrowest, moved_count = value, len(chain)
-    is_narrowed, has_dynamic_size = moved_count > 0, any(size < 0 for size in shape)
-    if not is_narrowed or has_dynamic_size or not _has_channels_last(narrowest):
+    narrowest, moved = _narrowest_source(copy.inputs[0])
+    has_dynamic_size = any(size < 0 for size in shape)
+    if not moved or has_dynamic_size or not _has_channels_last(narrowest):
         return
     # Transpose the narrowest value, and apply copies of the operations after it, the first one first.
     result = insert_copy(op, narrowest, copy.maps[0], TensorType(element_of(narrowest), shape))
     identity = AffineMap.identity(len(shape))
-    for generic in reversed(chain[:moved_count]):
+    for generic in reversed(moved):
         empty = insert_before(tensor.EmptyOp([], TensorType(element_of(generic.op.results[0]), shape)), op)
         body = generic.op.regions[0].clone()
         result = generic_like(
             generic.op, body, [result], [empty], [identity] * 2, generic.iterators, insertion_point=op
         )
     replace_op(op, result)
+
+
+def _narrowest_source(value: SSAValue) -> tuple[SSAValue, list[Structured]]:
+    """Return the narrowest tensor that unary elementwise operations compute `value` from, and these, the last first.
+
+    It is `value` itself, without operations, if no tensor is narrower.
+    """
+    narrowest, chain, moved_count = value, list[Structured](), 0
+    while (generic := _unary_of(value)) is not None:
+        chain.append(generic)
+        value = generic.inputs[0]
+        if bits_of(element_of(value)) < bits_of(element_of(narrowest)):
+            narrowest, moved_count = value, len(chain)
+    return narrowest, chain[:moved_count]
 
 
 def _unary_of(value: SSAValue) -> Structured | None:

@@ -127,27 +127,33 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
     # `range_inside` has tested the invariant conditions, too: a vector inside needs none of them.
     conditions = [*(bound.comparison.result for bound in bounds), *invariant]
 
-    def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the vector of invocations of `loop` from `first` on.
-
-        If it is in the range of `length` invocations from `begin` on, all `conditions` are the constant `truth`.
-        Otherwise they are computed. The loop over vectors carries no values, so that `carried` is empty.
-        """
-        bodies = Block(), Block()
+    def step(inner: Build, first: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        """Emit the vector of invocations from `first` on; the loop over vectors carries no values."""
         # begin <= first < begin + length in one comparison: a vector before `begin` has a negative difference, which is
         # larger than any length as an unsigned number.
-        condition = inner.compare("ult", difference_of(inner, first, begin), length)
-        inner.op(scf.IfOp(condition, [], Region(bodies[0]), Region(bodies[1])))
-        inside, edge = map(inner.inside, bodies)
-        _emit_vector(inside, loop, first, dict.fromkeys(conditions, truth))
-        inside.end()
-        _emit_vector(edge, loop, first, {})
-        edge.end()
+        is_inside = inner.compare("ult", difference_of(inner, first, begin), length)
+        _emit_versions(inner, is_inside, loop, first, dict.fromkeys(conditions, truth))
         return []
 
     build.loop(0, high, LANES, (), step)
     loop.detach()
     loop.erase()
+
+
+def _emit_versions(
+    build: Build, is_inside: SSAValue, loop: scf.ParallelOp, first: SSAValue, decided: dict[SSAValue, SSAValue]
+) -> None:
+    """Emit a branch between two versions of the vector of invocations from `first` on.
+
+    If `is_inside`, the conditions of `decided` have their constants there; otherwise they are computed.
+    """
+    bodies = Block(), Block()
+    build.op(scf.IfOp(is_inside, [], Region(bodies[0]), Region(bodies[1])))
+    inside, edge = map(build.inside, bodies)
+    _emit_vector(inside, loop, first, decided)
+    inside.end()
+    _emit_vector(edge, loop, first, {})
+    edge.end()
 
 
 def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: dict[SSAValue, SSAValue]) -> None:

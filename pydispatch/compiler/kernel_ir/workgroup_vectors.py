@@ -82,15 +82,26 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
     }
     if not _fit_registers_and_stack(function, list(fitting.values())):
         return
-    for array in fitting.values():
+    _replace_by_lines(entry, fitting, phases)
+
+
+def _replace_by_lines(entry: Entry, arrays: dict[SSAValue, WorkgroupArray], phases: Mapping[Operation, Phase]) -> None:
+    """Allocate the lines of arrays, make the phases that access them use the lines, and erase the arrays.
+
+    Args:
+        entry: Start of the function.
+        arrays: The arrays by their memrefs.
+        phases: Parallel loop over invocations → the phase.
+    """
+    for array in arrays.values():
         build = Build.before(entry, array.allocation)
         array.lines.extend(allocated_on_stack(build, array.element, LANES) for _ in range(array.line_count))
-    used = {_outermost(use.operation, entry.block) for memory in fitting for use in memory.uses}
+    loops = {_outermost(use.operation, entry.block) for memory in arrays for use in memory.uses}
     for loop, phase in phases.items():
-        if loop in used:
+        if loop in loops:
             hoist_invariants(entry, phase.loop)
-            _PhaseEmitter(entry, phase, fitting).emit()
-    for array in fitting.values():
+            _PhaseEmitter(entry, phase, arrays).emit()
+    for array in arrays.values():
         array.allocation.detach()
         array.allocation.erase()
 
@@ -166,27 +177,25 @@ def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
 
     phases: the loops over invocations that access the array, in program order.
     """
-    operations = 0  # that would be emitted for all vectors of all phases
+    executions = [
+        (phase, first, op)
+        for phase in phases
+        for first in phase.vectors()
+        for op in executed(phase.loop.body.block, phase.loop.body.block.args[0], first, set())
+    ]
     overlaps = False  # whether a load overlaps two lines
-    for phase in phases:
-        lane = phase.loop.body.block.args[0]
-        for first in phase.vectors():
-            for op in executed(phase.loop.body.block, lane, first, set()):
-                inner_operations = list(walk(op))
-                operations += len(inner_operations)
-                accesses = [inner for inner in inner_operations if isinstance(inner, Access)]
-                for access in accesses:
-                    if access.memref is not array.memory:
-                        continue
-                    start = start_of(array, access, lane, first)
-                    is_store = isinstance(access, memref.StoreOp)
-                    is_shifted = start is None or start % LANES != 0  # it overlaps two lines
-                    is_conditional = access is not op  # in a branch: only some lanes may execute the access
-                    is_partial_store = is_store and (is_shifted or not phase.is_whole)
-                    if is_conditional or start is None or is_partial_store:
-                        return False
-                    overlaps = overlaps or is_shifted
-    return overlaps and operations <= MOST_OPERATIONS
+    for phase, first, op in executions:
+        for access in walk(op):
+            if not isinstance(access, Access) or access.memref is not array.memory:
+                continue
+            start = start_of(array, access, phase.loop.body.block.args[0], first)
+            is_shifted = start is None or start % LANES != 0  # it overlaps two lines
+            is_conditional = access is not op  # in a branch: only some lanes may execute the access
+            is_partial_store = isinstance(access, memref.StoreOp) and (is_shifted or not phase.is_whole)
+            if is_conditional or start is None or is_partial_store:
+                return False
+            overlaps = overlaps or is_shifted
+    return overlaps and sum(1 for *_, op in executions for _ in walk(op)) <= MOST_OPERATIONS
 
 
 class _Vector(NamedTuple):
@@ -232,29 +241,32 @@ class _PhaseEmitter:
 
         becomes `if all 128 invocations run and are below size { 8 vectors of body } else { 8 vectors with the tests }`.
         """
-        build, loop, high = self._build, self.phase.loop, constant_or_value(self.phase.loop.upperBound[0])
-        block = loop.body.block
-        bounds: list[Bound] = list(bounds_of(build.entry, loop))
+        bounds: list[Bound] = list(bounds_of(self._build.entry, self.phase.loop))
         if bounds or not self.phase.is_whole:
-            # The condition of the first version. `truths` are the conditions in the body that hold for every invocation
-            # in that version: comparisons with a bound, and values that are the same for all invocations.
-            conditions = dict.fromkeys(conditions_of(block))
-            invariant = [value for value in conditions if is_defined_outside(value, block)]
-            # `length`: how many invocations all of these hold for; 0 if they hold for no range of whole vectors.
-            _, length = range_inside(build, high, bounds, invariant)
-            truths = {*invariant, *(bound.comparison.result for bound in bounds)}
-            branches = Block(), Block()
-            is_inside = build.compare("eq", length, self.phase.invocations)
-            build.op(scf.IfOp(is_inside, [], Region(branches[0]), Region(branches[1])))
-            inside, partial = map(build.inside, branches)
-            self._emit_vectors(inside, truths, high=None)
-            self._emit_vectors(partial, set(), high=None if self.phase.is_whole else high)
-            inside.end()
-            partial.end()
+            self._emit_versions(bounds)
         else:
-            self._emit_vectors(build, set(), high=None)
-        loop.detach()
-        loop.erase()
+            self._emit_vectors(self._build, set(), high=None)
+        self.phase.loop.detach()
+        self.phase.loop.erase()
+
+    def _emit_versions(self, bounds: list[Bound]) -> None:
+        """Emit a branch between the vectors within `bounds`, without comparisons, and those with comparisons."""
+        build, loop, high = self._build, self.phase.loop, constant_or_value(self.phase.loop.upperBound[0])
+        # The condition of the first version. `truths` are the conditions in the body that hold for every invocation in
+        # that version: comparisons with a bound, and values that are the same for all invocations.
+        conditions = dict.fromkeys(conditions_of(loop.body.block))
+        invariant = [value for value in conditions if is_defined_outside(value, loop.body.block)]
+        # `length`: how many invocations all of these hold for; 0 if they hold for no range of whole vectors.
+        _, length = range_inside(build, high, bounds, invariant)
+        truths = {*invariant, *(bound.comparison.result for bound in bounds)}
+        branches = Block(), Block()
+        is_inside = build.compare("eq", length, self.phase.invocations)
+        build.op(scf.IfOp(is_inside, [], Region(branches[0]), Region(branches[1])))
+        inside, partial = map(build.inside, branches)
+        self._emit_vectors(inside, truths, high=None)
+        self._emit_vectors(partial, set(), high=None if self.phase.is_whole else high)
+        inside.end()
+        partial.end()
 
     def _emit_vectors(self, build: Build, truths: set[SSAValue], high: Index | None) -> None:
         """Emit all vectors of the phase.

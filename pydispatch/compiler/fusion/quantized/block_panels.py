@@ -172,9 +172,9 @@ class Panels:
             body: The body of the product's generic.
             rows: Number of the product's loops over rows, which precede those of `Layout.loops`.
         """
-        layout, weights, (low, _) = self.layout, self.weights, self.weights.range
+        layout = self.layout
         stored = self._packed_integers(ops)
-        has_affine_terms = self._panel_loops(has_blocks=True).can_index(weights.terms)
+        has_affine_terms = self._panel_loops(has_blocks=True).can_index(self.weights.terms)
         if stored is None or not has_affine_terms:
             return None
         rank = rows + len(layout.loops)
@@ -183,19 +183,30 @@ class Panels:
         panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
         value = body.input(stored, AffineMap(rank, 0, (panel, block, group, column, byte, *half)))
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))  # panels hold unsigned integers
-
         block_index, panel_index = AffineMap(rank, 0, (panel, block, column)), AffineMap(rank, 0, (panel, column))
+        return self._dequantized(ops, body, value, block_index, panel_index)
+
+    def _dequantized(
+        self, ops: list[Operation], body: GenericBody, value: SSAValue, block_index: AffineMap, panel_index: AffineMap
+    ) -> SSAValue:
+        """Add (value - zero) * scale + offset to the body of a product, and return it.
+
+        Args:
+            ops: List that receives the operations that compute zero points, scales and offsets.
+            body: The body.
+            value: The stored integer in its panel, as f32.
+            block_index: Map from the loops of the product to the index [panel][block][column].
+            panel_index: Map to the index [panel][column] of terms that all blocks share.
+        """
 
         def read(term: SSAValue) -> SSAValue:
-            """Add the read of a term to `body`, and return it as f32; term: tensor of zero points, scales or offsets.
-
-            The tensor is read at `block_index`, or at `panel_index` if all blocks share its values.
-            """
+            """Add the read of a zero point, scale or offset to `body`, and return it as f32; term: the tensor."""
             differs_between_blocks = len(shape_of(term)) == 3
             return _read_as_float(body, term, block_index if differs_between_blocks else panel_index)
 
         # Panels hold stored integers less `low`, the least of them, so that zero points are less by `low`, too. If they
         # are not one known number (None), they are read from a tensor; the zero point 0 needs no subtraction.
+        weights, (low, _) = self.weights, self.weights.range
         zero = _constant_zero(weights.zeros, low)
         if zero is None:
             value = body.add(arith.SubfOp(value, read(self._zeros(ops))))

@@ -151,21 +151,17 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     columns = [d for d in parallel if d in weights.dims and d not in other.dims]
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
+    if any(generic.extents[d] is None for d in (*generic.reduced_loops, *columns, *batch)):
+        return None
     # The position of each loop, from the innermost of the collapsed loops outwards; batch loops are not collapsed.
     positions = list[Position]([()] * len(generic.iterators))  # (): the weights are not indexed by the loop
     for dims, loop in ((generic.reduced_loops, K_LOOP), (columns, N_LOOP)):
         stride = 1
         for dim in reversed(dims):
-            size = generic.extents[dim]
-            if size is None:
-                return None
-            positions[dim] = loop_index(loop, size, place_value=stride)
-            stride *= size
+            positions[dim] = loop_index(loop, generic.extent(dim), place_value=stride)
+            stride *= generic.extent(dim)
     for dim in batch:
-        size = generic.extents[dim]
-        if size is None:
-            return None
-        positions[dim] = loop_index(dim, size)
+        positions[dim] = loop_index(dim, generic.extent(dim))
     return Loops(tuple(rows), tuple(columns), tuple(batch), tuple(positions))
 
 

@@ -33,6 +33,10 @@ Position = tuple[tuple[int, Digit], ...]
 1. The empty tuple is the index 0."""
 
 
+_Term = tuple[int, Position]
+"""Stride and index: a term of a sum of stride * index."""
+
+
 def loop_index(loop: int, size: int, place_value: int = 1) -> Position:
     """Return the index of a loop of `size` iterations; with `place_value`, its digit `index // place_value % size`."""
     return ((1, Digit(loop, place_value, size)),) if size > 1 else ()
@@ -43,7 +47,7 @@ def digits_of(loop: int, positions: Iterable[Position]) -> Iterator[Digit]:
     return (digit for position in positions for _, digit in position if digit.loop == loop)
 
 
-def combined(terms: Iterable[tuple[int, Position]]) -> Position:
+def combined(terms: Iterable[_Term]) -> Position:
     """Return the sum of stride * index over (stride, index) terms; adjacent digits of a loop become one.
 
     For example, 32 * (k // 32) + 1 * (k % 32) becomes k.
@@ -72,27 +76,33 @@ def divided(position: Position, divisor: int) -> tuple[Position, Position] | Non
     Examples, by 32: 32 * b + i, with i of 32 iterations, gives b and i. A loop k of 256 iterations gives its digits
     k // 32 and k % 32.
     """
-    quotient_terms: list[tuple[int, Position]] = []  # (stride, index)
-    remainder_terms: list[tuple[int, Position]] = []
+    quotient_terms, remainder_terms = list[_Term](), list[_Term]()
     for stride, digit in position:
-        if stride % divisor == 0:  # 64 * b by 32: the quotient 2 * b
-            quotient_terms.append((stride // divisor, ((1, digit),)))
-        elif stride * (digit.size - 1) < divisor:  # its largest value is below the divisor
-            remainder_terms.append((stride, ((1, digit),)))
-        elif divisor % stride == 0 and digit.size % (divisor // stride) == 0:
-            # 8 * k by 32, for a k below 16: k is 4 * (k // 4) + k % 4, so that k // 4 and 8 * (k % 4) are the results.
-            low_size = divisor // stride
-            low_digit = loop_index(digit.loop, low_size, place_value=digit.place_value)
-            high_digit = loop_index(digit.loop, digit.size // low_size, place_value=digit.place_value * low_size)
-            remainder_terms.append((stride, low_digit))
-            quotient_terms.append((1, high_digit))
-        else:
+        terms = _divided_term(stride, digit, divisor)
+        if terms is None:
             return None
+        quotient_terms.append(terms[0])
+        remainder_terms.append(terms[1])
     remainder = combined(remainder_terms)
     largest_remainder = sum(stride * (digit.size - 1) for stride, digit in remainder)
     if largest_remainder >= divisor:  # each term is below the divisor, but the sum may carry into the quotient
         return None
     return combined(quotient_terms), remainder
+
+
+def _divided_term(stride: int, digit: Digit, divisor: int) -> tuple[_Term, _Term] | None:
+    """Return quotient and remainder of stride * digit by a divisor; None if they are not recognized."""
+    if stride % divisor == 0:  # 64 * b by 32: the quotient 2 * b
+        return (stride // divisor, ((1, digit),)), (1, ())
+    if stride * (digit.size - 1) < divisor:  # its largest value is below the divisor
+        return (1, ()), (stride, ((1, digit),))
+    low_size = divisor // stride
+    if divisor % stride != 0 or digit.size % low_size != 0:
+        return None
+    # 8 * k by 32, for a k below 16: k is 4 * (k // 4) + k % 4, so that k // 4 and 8 * (k % 4) are the results.
+    low_digit = loop_index(digit.loop, low_size, place_value=digit.place_value)
+    high_digit = loop_index(digit.loop, digit.size // low_size, place_value=digit.place_value * low_size)
+    return (1, high_digit), (stride, low_digit)
 
 
 def expanded(position: Position, sizes: Sequence[int]) -> list[Position] | None:
@@ -119,7 +129,7 @@ def collapsed(positions: Sequence[Position], sizes: Sequence[int]) -> Position:
 
     For sizes [8, 32], the indices b and i give 32 * b + i.
     """
-    terms, stride = list[tuple[int, Position]](), 1
+    terms, stride = list[_Term](), 1
     for position, size in zip(reversed(positions), reversed(sizes), strict=True):
         terms.append((stride, position))
         stride *= size
@@ -133,7 +143,7 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
 
     loops: each loop that the index reads → its index over the other loops.
     """
-    terms = list[tuple[int, Position]]()
+    terms = list[_Term]()
     for stride, digit in position:  # a digit of a loop is `loop // place_value % size`
         by_place_value = divided(loops[digit.loop], digit.place_value)
         if by_place_value is None:

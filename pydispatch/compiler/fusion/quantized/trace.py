@@ -141,14 +141,13 @@ class Tracer:
         # A narrow integer with several readers is stored for the other readers anyway: reading it is cheaper than
         # computing it again.
         is_read_as_stored = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
-        if isinstance(op, Operation) and op.name == GENERIC and not is_read_as_stored:
-            generic = structured(op)
-            if generic.is_parallel and len(op.results) == 1:
-                try:
-                    return self._yielded(generic, index)
-                except Unrecognized:
-                    if type_ == f32:
-                        raise  # integers can be read as they are stored, f32 can not
+        generic = structured(op) if isinstance(op, Operation) and op.name == GENERIC and not is_read_as_stored else None
+        if generic is not None and generic.is_parallel and len(generic.op.results) == 1:
+            try:
+                return self._yielded(generic, index)
+            except Unrecognized:
+                if type_ == f32:
+                    raise  # integers can be read as they are stored, f32 can not
         if is_narrow:
             return None  # a stored integer
         if isinstance(op, Operation) and op.name in RESHAPES:

@@ -167,76 +167,59 @@ def _is_minus_one(divisor: Index, target: TargetIntegers, type_: Attribute) -> b
     return type(divisor) is int and (divisor + 1) % (1 << target.width(type_)) == 0
 
 
-def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> Rule:
-    """Return the rule of a quotient or remainder that rounds toward zero.
+def _toward_zero(
+    builder: _Builder, op: Operation, target: TargetIntegers, *, kind: type[Operation], is_signed: bool,
+    is_quotient: bool,
+) -> Results:  # fmt: skip
+    """Expand a quotient or remainder that rounds toward zero; a constant divisor other than 0 and -1 needs no guard.
 
-    A rule inserts operations and returns the values that replace the results of an operation; None if the operation
-    stays. Machines leave two cases undefined. This rule defines them:
+    Machines leave two cases undefined. This rule defines them:
 
     - x / 0 = 0 and x % 0 = x;
     - min / -1 = min and min % -1 = 0, where min is the smallest signed number, and -min wraps to min.
 
     Args:
+        builder: Inserts operations before `op`.
+        op: The operation.
+        target: The integers of the target.
         kind: Class of the operation: a signed or unsigned division or remainder.
         is_signed: Whether its operands are signed: only then is the divisor -1 a special case.
         is_quotient: Whether it returns the quotient; if not, the remainder.
     """
-
-    def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand an operation of the class `kind`; return None for a constant divisor that needs no guard.
-
-        `is_quotient` is whether it returns the quotient, not the remainder. If the operands are signed (`is_signed`),
-        the divisor -1 is a special case.
-        """
-        lhs, rhs = operands_of(op)
-        divisor = constant_or_value(rhs)  # an int if it is constant, else `rhs`
-        if type(divisor) is int and divisor != 0:
-            if not (is_signed and _is_minus_one(divisor, target, rhs.type)):
-                return None
-            return [builder.negated(lhs) if is_quotient else builder.number(0)]
-        at_zero = builder.number(0) if is_quotient else lhs
-        if divisor == 0:
-            return [at_zero]
-        # The remainder by -1 is 0, as that by 1.
-        at_minus_one = partial(builder.negated, lhs) if is_quotient else None
-        divided = partial(builder.unguarded, kind, lhs)  # inserts `lhs` divided by the divisor that it is called with
-        return [
-            _guarded(
-                builder, rhs, is_signed=is_signed, divided=divided, at_zero=at_zero, at_minus_one=at_minus_one
-            )
-        ]  # fmt: skip
-
-    return rule
+    lhs, rhs = operands_of(op)
+    divisor = constant_or_value(rhs)  # an int if it is constant, else `rhs`
+    if type(divisor) is int and divisor != 0:
+        if not (is_signed and _is_minus_one(divisor, target, rhs.type)):
+            return None
+        return [builder.negated(lhs) if is_quotient else builder.number(0)]
+    at_zero = builder.number(0) if is_quotient else lhs
+    if divisor == 0:
+        return [at_zero]
+    # The remainder by -1 is 0, as that by 1.
+    at_minus_one = partial(builder.negated, lhs) if is_quotient else None
+    divided = partial(builder.unguarded, kind, lhs)  # inserts `lhs` divided by the divisor that it is called with
+    return [
+        _guarded(builder, rhs, is_signed=is_signed, divided=divided, at_zero=at_zero, at_minus_one=at_minus_one)
+    ]  # fmt: skip
 
 
-def _rounded(up: bool, is_signed: bool) -> Rule:
-    """Return the rule of a quotient that rounds up, or else down.
+def _rounded(builder: _Builder, op: Operation, target: TargetIntegers, *, up: bool, is_signed: bool) -> Results:
+    """Expand a division that rounds up (`up`) or down.
 
-    A rule inserts operations and returns the values that replace the results of an operation. This one always replaces
-    it. It defines two cases that machines leave undefined: x / 0 = 0 and, for signed numbers, x / -1 = -x, where the
-    negation of the smallest number wraps to that number.
+    Two cases are defined that machines leave undefined: x / 0 = 0 and, for signed numbers (`is_signed`), x / -1 = -x,
+    where the negation of the smallest number wraps to that number. A division by another constant needs no guard.
     """
-
-    def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a division that rounds up (`up`) or down. x / 0 is 0. For signed operands (`is_signed`), x / -1 is -x.
-
-        A division by another constant needs no guard.
-        """
-        lhs, rhs = operands_of(op)
-        divisor, at_minus_one = constant_or_value(rhs), partial(builder.negated, lhs)
-        if divisor == 0:
-            return [builder.number(0)]
-        if is_signed and _is_minus_one(divisor, target, rhs.type):
-            return [at_minus_one()]
-        divided = partial(_divide_rounded, builder, lhs, up=up, is_signed=is_signed)
-        if type(divisor) is int:  # a constant that needs no guard; `constant_or_value` returns `rhs` if it is none
-            return [divided(rhs)]
-        zero = builder.number(0)
-        return [
-            _guarded(builder, rhs, is_signed=is_signed, divided=divided, at_zero=zero, at_minus_one=at_minus_one)
-        ]  # fmt: skip
-
-    return rule
+    lhs, rhs = operands_of(op)
+    divisor, at_minus_one = constant_or_value(rhs), partial(builder.negated, lhs)
+    if divisor == 0:
+        return [builder.number(0)]
+    if is_signed and _is_minus_one(divisor, target, rhs.type):
+        return [at_minus_one()]
+    divided = partial(_divide_rounded, builder, lhs, up=up, is_signed=is_signed)
+    if type(divisor) is int:  # a constant that needs no guard; `constant_or_value` returns `rhs` if it is none
+        return [divided(rhs)]
+    zero = builder.number(0)
+    return [_guarded(builder, rhs, is_signed=is_signed, divided=divided, at_zero=zero, at_minus_one=at_minus_one)]
 
 
 def _divide_rounded(builder: _Builder, lhs: SSAValue, divisor: SSAValue, *, up: bool, is_signed: bool) -> SSAValue:
@@ -261,41 +244,32 @@ def _divide_rounded(builder: _Builder, lhs: SSAValue, divisor: SSAValue, *, up: 
 # Shifts
 
 
-def _shift(kind: type[Operation]) -> Rule:
-    """Return the rule of a shift. With a count of at least the width, `shrsi` gives copies of the sign, `shli` and
-    `shrui` give 0.
+def _shift(builder: _Builder, op: Operation, target: TargetIntegers, *, kind: type[Operation]) -> Results:
+    """Expand a shift of the class `kind`; return None for a constant count below the width, which needs no guard.
 
-    A rule inserts operations and returns the values that replace the results of `op`; None if `op` stays. For i32:
+    With a count of at least the width, `shrsi` gives copies of the sign, `shli` and `shrui` give 0. For i32:
 
         arith.shrsi %x, %n      becomes     %x shifted by the unsigned minimum of %n and 31
         arith.shli %x, %n       becomes     %x shifted by %n if %n <u 32, else 0
     """
-
-    def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a shift; return None for a constant count below the width, which needs no guard.
-
-        A count of the width or more, as an unsigned number, gives 0; an arithmetic shift gives copies of the sign.
-        """
-        lhs, rhs = operands_of(op)
-        width, count = target.width(lhs.type), constant_or_value(rhs)
-        if type(count) is int and 0 <= count < width:
-            return None
-        is_too_large = type(count) is int  # a constant count below the width has returned above
-        most = builder.number(width - 1)  # the largest count that machines define
-        if kind is arith.ShRSIOp:
-            limited = most if is_too_large else builder.op(arith.MinUIOp, rhs, most)
-            return [builder.unguarded(kind, lhs, limited)]
-        if is_too_large:
-            return [builder.number(0)]
-        fits = builder.build.compare("ult", rhs, builder.number(width))
-        if target.has_word_counts and width > 32:
-            # The machine takes only the low 32 bits of the count: a count of 2^32 would shift by 0.
-            rhs = builder.op(arith.MinUIOp, rhs, most)
-        # The result is undefined where the count is too large; `select` ignores it there.
-        shifted = builder.unguarded(kind, lhs, rhs)
-        return [builder.select(fits, shifted, builder.number(0))]
-
-    return rule
+    lhs, rhs = operands_of(op)
+    width, count = target.width(lhs.type), constant_or_value(rhs)
+    if type(count) is int and 0 <= count < width:
+        return None
+    is_too_large = type(count) is int  # a constant count below the width has returned above
+    most = builder.number(width - 1)  # the largest count that machines define
+    if kind is arith.ShRSIOp:
+        limited = most if is_too_large else builder.op(arith.MinUIOp, rhs, most)
+        return [builder.unguarded(kind, lhs, limited)]
+    if is_too_large:
+        return [builder.number(0)]
+    fits = builder.build.compare("ult", rhs, builder.number(width))
+    if target.has_word_counts and width > 32:
+        # The machine takes only the low 32 bits of the count: a count of 2^32 would shift by 0.
+        rhs = builder.op(arith.MinUIOp, rhs, most)
+    # The result is undefined where the count is too large; `select` ignores it there.
+    shifted = builder.unguarded(kind, lhs, rhs)
+    return [builder.select(fits, shifted, builder.number(0))]
 
 
 # Integers of one bit. As signed numbers, their values are 0 and -1.
@@ -351,16 +325,16 @@ def _compared(builder: _Builder, op: Operation, target: TargetIntegers) -> Resul
 
 
 RULES: dict[str, Rule] = {
-    "arith.divsi": _toward_zero(arith.DivSIOp, is_signed=True, is_quotient=True),
-    "arith.divui": _toward_zero(arith.DivUIOp, is_signed=False, is_quotient=True),
-    "arith.remsi": _toward_zero(arith.RemSIOp, is_signed=True, is_quotient=False),
-    "arith.remui": _toward_zero(arith.RemUIOp, is_signed=False, is_quotient=False),
-    "arith.floordivsi": _rounded(up=False, is_signed=True),
-    "arith.ceildivsi": _rounded(up=True, is_signed=True),
-    "arith.ceildivui": _rounded(up=True, is_signed=False),
-    "arith.shli": _shift(arith.ShLIOp),
-    "arith.shrsi": _shift(arith.ShRSIOp),
-    "arith.shrui": _shift(arith.ShRUIOp),
+    "arith.divsi": partial(_toward_zero, kind=arith.DivSIOp, is_signed=True, is_quotient=True),
+    "arith.divui": partial(_toward_zero, kind=arith.DivUIOp, is_signed=False, is_quotient=True),
+    "arith.remsi": partial(_toward_zero, kind=arith.RemSIOp, is_signed=True, is_quotient=False),
+    "arith.remui": partial(_toward_zero, kind=arith.RemUIOp, is_signed=False, is_quotient=False),
+    "arith.floordivsi": partial(_rounded, up=False, is_signed=True),
+    "arith.ceildivsi": partial(_rounded, up=True, is_signed=True),
+    "arith.ceildivui": partial(_rounded, up=True, is_signed=False),
+    "arith.shli": partial(_shift, kind=arith.ShLIOp),
+    "arith.shrsi": partial(_shift, kind=arith.ShRSIOp),
+    "arith.shrui": partial(_shift, kind=arith.ShRUIOp),
 }
 """Name of an operation on integers of two bits or more → function that expands it."""
 TRUTH_RULES: dict[str, Rule] = {

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import IntegerType
 
 from pydispatch.compiler.kernel_ir.math.coefficients import TWO_OVER_PI
-from pydispatch.compiler.kernel_ir.math.formats import format_of, two_product
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
+from pydispatch.compiler.kernel_ir.math.formats import Format, format_of, two_product
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, Word, choose
 from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
 Quadrant: TypeAlias = tuple[Pair, Word]
@@ -133,32 +133,46 @@ def large_quadrant(x: Number) -> Quadrant:
 
     The product |x| * 2/pi is computed modulo 4, as a fixed-point number of two words.
     """
-    # |x| = mantissa * 2^(exponent - bias - fraction).
-    format = format_of(x)
-    width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
-    bits = x.bits()
-    exponent = (bits >> fraction) & ((1 << (width - 1 - fraction)) - 1)
-    mantissa = (bits & ((1 << fraction) - 1)) | (1 << fraction)  # with the leading 1, which is not stored
-    # The fixed-point number (high, low) is |x| times 2/pi modulo 4: two bits before the binary point, the others after.
-    # With the exponent below, |x| is 4 * mantissa. The first bit of 2/pi, of weight 1/2, which word 1 begins with, has
-    # the weight 2 in 4 * 2/pi, that of the highest bit of (high, low).
-    exponent_of_word_1 = format.bias + fraction + 2
-    high, low = _product(_digits(exponent, exponent_of_word_1), mantissa)
-    # The nearest integer n, modulo 4: add 1/2, and take the two bits before the point. The shift by two then leaves the
-    # bits after the point. Read as a signed number, they are the difference to n: negative if n was rounded up.
-    n = (high + (1 << (width - 3))) >> (width - 2)
-    high, low = (high << 2) | (low >> (width - 2)), low << 2
-    # |x| * 2/pi below n: negate (high, low) in two's complement, which inverts all bits and adds 1. The 1 is carried
-    # into `high` only if `low` is 0.
-    is_below_n = high < 0
-    carry = choose(low.equals(0), low.new(1), otherwise=0)
-    high = choose(is_below_n, (high ^ -1) + carry, high)
-    low = choose(is_below_n, 0 - low, low)
-    head, tail = _fraction(high, low)  # the magnitude of the difference, in quarter turns; the angle is pi/2 times that
-    angle, angle_low = two_product(head, head.new(pio2))
+    bits, format = x.bits(), format_of(x)
+    n, is_below_n, difference = _nearest_integer(*_quarter_turns(bits, format), format.width)
+    head, tail = _fraction(*difference)  # the magnitude of the difference, in quarter turns
+    pio2, pio2_low = format.pio2
+    angle, angle_low = two_product(head, head.new(pio2))  # the angle is pi/2 times that
     angle, angle_low = fast_sum(angle, angle_low + (head * pio2_low + tail * pio2))
     # Undo both negations: that of the difference, and that of x, whose magnitude was reduced.
     x_is_negative = bits < 0
     is_negated = x_is_negative ^ is_below_n
     r = choose(is_negated, -angle, angle), choose(is_negated, -angle_low, angle_low)
     return r, choose(x_is_negative, 0 - n, n) & 3
+
+
+def _quarter_turns(bits: Word, format: Format) -> tuple[Word, Word]:
+    """Return |x| * 2/pi modulo 4, for the bits of a float x, as a fixed-point number of two words, (high, low).
+
+    Two of its bits are before the binary point, the others after.
+    """
+    width, fraction = format.width, format.fraction
+    # |x| = mantissa * 2^(exponent - bias - fraction).
+    exponent = (bits >> fraction) & ((1 << (width - 1 - fraction)) - 1)
+    mantissa = (bits & ((1 << fraction) - 1)) | (1 << fraction)  # with the leading 1, which is not stored
+    # With the exponent below, |x| is 4 * mantissa. The first bit of 2/pi, of weight 1/2, which word 1 begins with, has
+    # the weight 2 in 4 * 2/pi, that of the highest bit of (high, low).
+    exponent_of_word_1 = format.bias + fraction + 2
+    return _product(_digits(exponent, exponent_of_word_1), mantissa)
+
+
+def _nearest_integer(high: Word, low: Word, width: int) -> tuple[Word, Truth, tuple[Word, Word]]:
+    """Return (n, whether the number is below n, the magnitude of their difference) for the nearest integer n modulo 4.
+
+    The number (high, low) of two words has two bits before the binary point; the difference has none.
+    """
+    # Add 1/2, and take the two bits before the point. The shift by two then leaves the bits after the point. Read as a
+    # signed number, they are the difference to n: negative if n was rounded up.
+    n = (high + (1 << (width - 3))) >> (width - 2)
+    high, low = (high << 2) | (low >> (width - 2)), low << 2
+    # Below n: negate (high, low) in two's complement, which inverts all bits and adds 1. The 1 is carried into `high`
+    # only if `low` is 0.
+    is_below_n = high < 0
+    carry = choose(low.equals(0), low.new(1), otherwise=0)
+    high = choose(is_below_n, (high ^ -1) + carry, high)
+    return n, is_below_n, (high, choose(is_below_n, 0 - low, low))

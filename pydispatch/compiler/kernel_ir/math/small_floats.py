@@ -95,16 +95,13 @@ def widened(body: Body, value: SSAValue) -> Number:
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
     bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
-    # Infinity and NaN, by the codes that the format has for them: as in IEEE 754; the largest code of each sign as
-    # the only NaN (fn); or the code of -0 as the only NaN (fnuz). Other formats ("finite") have neither.
     if form.special == "ieee":
         infinity = form.largest + 1  # the codes above it are NaN, which becomes quiet
         bits = choose(magnitude.above(form.largest), shifted | _INFINITY, bits)  # all exponent bits are set
         bits = choose(magnitude.above(infinity), bits | _QUIET, bits)
-    elif form.special == "fn":
-        bits = choose(magnitude.equals(form.nan), _NAN, bits)
-    elif form.special == "fnuz":
-        bits = choose(code.equals(form.nan), _NAN, bits)
+    elif form.special in ("fn", "fnuz"):
+        # The only NaN is the largest code of each sign (fn), or the code of -0 (fnuz). "finite" formats have none.
+        bits = choose((magnitude if form.special == "fn" else code).equals(form.nan), _NAN, bits)
     return (bits | sign).as_float()
 
 

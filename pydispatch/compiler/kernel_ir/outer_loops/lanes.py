@@ -110,25 +110,28 @@ class Lanes:
         """
         lanes = cls(loop, read_only, min(MOST_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes))
         low, high, step = (constant_or_value(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
-        block = loop.body.block
         if isinstance(high, int) and high < LANES:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
         elif loop.initVals or low != 0 or step != 1:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
         # `_covers` walks the body, fills `varying` and the other attributes, and records refusals itself.
-        elif lanes._covers(block):
-            if not lanes.ops_with_lane_loops:  # LLVM vectorizes a loop without sequential loops in most cases
-                if not lanes._pays_without_loops(block):
-                    lanes._refuse(loop, "there is no loop in it")
-            elif lanes._only_streams():
-                # Sequential loops that carry no values take wider strips: each step then writes several successive
-                # cache lines, which prefetchers follow.
-                width = min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
-                if lanes._has_stack_for(width):
-                    lanes.is_streamed, lanes.width = True, width
+        elif lanes._covers(loop.body.block):
+            if lanes.ops_with_lane_loops:
+                lanes._widen_streams()
+            elif not lanes._pays_without_loops(loop.body.block):
+                lanes._refuse(loop, "there is no loop in it")
         if not lanes._has_stack_for(lanes.width):
             lanes._refuse(loop, "there are too many variables for the stack")
         return lanes
+
+    def _widen_streams(self) -> None:
+        """Make strips wider if the sequential loops carry no values, and the stack has room for the wider strips.
+
+        Each step then writes several successive cache lines, which prefetchers follow.
+        """
+        width = min(STREAMED_LANES, self._iterations or STREAMED_LANES)
+        if self._only_streams() and self._has_stack_for(width):
+            self.is_streamed, self.width = True, width
 
     def _has_stack_for(self, width: int) -> bool:
         """Return whether the stack has room for the values of strips with `width` lanes.
@@ -224,7 +227,10 @@ class Lanes:
                 self.varying.update(op.results)
             combines_results = bool(op.regions)  # an `scf.reduce` with results
             return not combines_results or self._refuse(op, "it is a reduction")  # _refuse() returns False
-        # Any other operation must be pure. Its results vary if one of its operands does.
+        return self._covers_pure(op)
+
+    def _covers_pure(self, op: Operation) -> bool:
+        """Return whether an operation is pure; record its results as `varying` if one of its operands varies."""
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _WORKGROUP_ID):
             return self._refuse(op, f"'{op.name}' has effects")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -304,65 +305,80 @@ class Strip(LaneLoops):
             pending: Operations of its block that precede the loop and have not been emitted yet.
         """
         before, after = op.before_region.block, op.after_region.block
-        # The memories.
-        carried = [self.memory(build, value.type) for value in before.args]
-        results = [self.memory(build, value.type) for value in op.results]
-        active = self.memory(build, TRUTH)
-        # Before the loop: the pending operations and the initial values. With `consumer`, a pending result that only
-        # the loop reads, as an initial value, gets no other memory.
-        true = build.entry.constant(1, TRUTH)
-        initial_stores = [*zip(op.arguments, carried, strict=True), (true, active)]
-        self.over_lanes(build, pending, stores=initial_stores, consumer=op)
-        # Code that is emitted from here on loads the arguments of both regions, and the results, from the memories.
-        # `before` passes the same values to `after` and to the code after the loop.
-        self.memory_of.update(zip(before.args, carried, strict=True))
-        self.memory_of.update(zip(after.args, results, strict=True))
-        self.memory_of.update(zip(op.results, results, strict=True))
-        condition, repeat = before.last_op, after.last_op  # the terminators
-        assert isinstance(condition, scf.ConditionOp) and repeat is not None
-
-        def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
-            """Emit the first region of the `scf.while` in one lane, and return whether the lane continues."""
-            return self._emit_test(inner, condition, lane, copies, results, active)
-
-        # The emitted `scf.while` carries no values. Its first region continues if `test` returns true in any lane; its
-        # second region runs `after` for each lane.
+        memories = self._begin_while(build, op, pending)
+        # The emitted `scf.while` carries no values. Its first region continues if any lane does; its second region runs
+        # `after` for each lane.
         head, body = Block(), Block()
         test_build, body_build = build.inside(head), build.inside(body)
-        test_build.op(scf.ConditionOp(self.any_lane(test_build, test)))
-        operations = [child for child in after.ops if child is not repeat]
-        next_stores = list(zip(repeat.operands, carried, strict=True))
+        goes_on = self.any_lane(test_build, functools.partial(self._emit_test, before, memories))
+        test_build.op(scf.ConditionOp(goes_on))
+        *operations, repeat = after.ops
+        next_stores = list(zip(repeat.operands, memories.carried, strict=True))
         self.over_lanes(body_build, operations, stores=next_stores, consumer=repeat)
         body_build.end()
         build.op(scf.WhileOp([], [], Region(head), Region(body)))
 
+    def _begin_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> _WhileMemories:
+        """Emit the operations before an `scf.while` and the stores of its initial values; return its memories.
+
+        Code that is emitted afterwards loads the arguments of both regions, and the results, from the memories:
+        `before` passes the same values to `after` and to the code after the loop.
+        """
+        before, after = op.before_region.block, op.after_region.block
+        memories = _WhileMemories(
+            carried=[self.memory(build, value.type) for value in before.args],
+            results=[self.memory(build, value.type) for value in op.results],
+            active=self.memory(build, TRUTH),
+        )
+        # With `consumer`, a pending result that only the loop reads, as an initial value, gets no other memory.
+        true = build.entry.constant(1, TRUTH)
+        initial_stores = [*zip(op.arguments, memories.carried, strict=True), (true, memories.active)]
+        self.over_lanes(build, pending, stores=initial_stores, consumer=op)
+        self.memory_of.update(zip(before.args, memories.carried, strict=True))
+        self.memory_of.update(zip(after.args, memories.results, strict=True))
+        self.memory_of.update(zip(op.results, memories.results, strict=True))
+        return memories
+
     def _emit_test(
-        self, build: Build, condition: scf.ConditionOp, lane: SSAValue, copies: Copies, results: Sequence[SSAValue],
-        active: SSAValue,
-    ) -> SSAValue:  # fmt: skip
-        """Emit the first region of a `scf.while` in one lane, and return whether the lane continues, an i1.
+        self, block: Block, memories: _WhileMemories, build: Build, lane: SSAValue, copies: Copies
+    ) -> SSAValue:
+        """Emit the first region of an `scf.while` in one lane, and return whether the lane continues, an i1.
 
         The region computes the condition and passes values on, the results. While the lane is active, they are stored;
         once its condition was false, its results stay as they are.
 
         Args:
+            block: The region, which ends with the condition and the values that are passed on.
+            memories: The memories of the loop.
             build: Builder inside the loop over the lanes.
-            condition: Terminator of the region, with the condition and the values that are passed on.
             lane: Index of the lane.
             copies: Copies in this lane of values of the original loop.
-            results: Memory of each result of the loop, with an element for each lane.
-            active: Memory of whether a lane has not left the loop.
         """
-        block = condition.parent
-        assert block is not None
-        self.clone(build, [child for child in block.ops if child is not condition], lane, copies)
-        was_active = build.let(memref.LoadOp.get(active, [lane]))
-        for value, memory in zip(condition.args, results, strict=True):
+        *operations, condition = block.ops
+        assert isinstance(condition, scf.ConditionOp)
+        self.clone(build, operations, lane, copies)
+        was_active = build.let(memref.LoadOp.get(memories.active, [lane]))
+        for value, memory in zip(condition.args, memories.results, strict=True):
             old = build.let(memref.LoadOp.get(memory, [lane]))
             new = self.resolve(build, value, lane, copies)
             build.op(memref.StoreOp.get(build.let(arith.SelectOp(was_active, new, old)), memory, [lane]))
         # A choice, not a conjunction: the condition of a lane that has ended may be undefined.
         holds, ended = self.resolve(build, condition.condition, lane, copies), build.entry.constant(0, TRUTH)
         goes_on = build.let(arith.SelectOp(was_active, holds, ended))
-        build.op(memref.StoreOp.get(goes_on, active, [lane]))
+        build.op(memref.StoreOp.get(goes_on, memories.active, [lane]))
         return goes_on
+
+
+@dataclass(frozen=True)
+class _WhileMemories:
+    """Memories of an `scf.while`, each with an element for each lane.
+
+    Attributes:
+        carried: Of the values that its first region takes.
+        results: Of the values that its first region passes on.
+        active: Of whether a lane has not left the loop.
+    """
+
+    carried: list[SSAValue]
+    results: list[SSAValue]
+    active: SSAValue

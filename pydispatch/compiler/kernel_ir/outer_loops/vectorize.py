@@ -19,6 +19,7 @@ strip as a whole where its lanes agree, lane by lane elsewhere. Loops that carry
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
@@ -97,7 +98,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
     def nest(build: Build, axis: int, copies: Copies) -> None:
         """Emit the loops over the axes from `axis` on; `copies` maps the counters of outer axes to the emitted ones."""
         if axis == len(bounds) - 1:  # the last axis, whose iterations are the lanes
-            _strips(build, loop, lanes, copies)
+            _LastAxis(loop, lanes, copies).emit(build)
             return
 
         def body(inner: Build, counter: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
@@ -113,75 +114,93 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
     loop.erase()
 
 
-def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
-    """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`.
+@dataclass(frozen=True)
+class _LastAxis:
+    """Emitter of the last axis of a parallel loop as strips, blocks of consecutive iterations that run as lanes.
 
-    A strip is a block of consecutive iterations, the lanes, that run together as elements of vectors. With 16 lanes, an
-    axis of 40 iterations becomes strips from 0 and 16 on, and a parallel loop from 32 to 40. If `lanes.is_streamed`,
-    all iterations are in strips, and the last strip has fewer lanes.
-
-    `copies` maps the counters of the other axes to those of the emitted loops.
+    Attributes:
+        loop: The parallel loop.
+        lanes: Its analysis.
+        copies: Counter of each other axis → that of the emitted loop.
     """
-    high, width = constant_or_value(loop.upperBound[-1]), lanes.width
-    if lanes.is_streamed:
-        _streamed_strips(build, loop, lanes, copies)
-        return
 
-    def strip(inner: Build, first: Index) -> None:
-        """Emit the iterations from `first` on, one for each lane."""
-        Strip(lanes, first, dict(copies)).emit_block(inner, loop.body.block, stores=())
+    loop: scf.ParallelOp
+    lanes: Lanes
+    copies: Copies
 
-    def strip_of_known_end(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a strip as the body of a `Build.loop` that carries no values, so that the last argument is empty."""
-        strip(inner, first)
-        return ()
+    @property
+    def _high(self) -> Index:
+        """Number of iterations along the axis."""
+        return constant_or_value(self.loop.upperBound[-1])
 
-    def strip_of_unknown_end(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a strip as an iteration of a loop that carries where the next strip begins."""
-        strip(inner, first)
-        return [inner.value(inner.plus(first, width))]
+    def emit(self, build: Build) -> None:
+        """Emit the loop over whole strips, and after it the remaining iterations as they are in the parallel loop.
 
-    # A known number of iterations: that of whole strips is known, too.
-    if isinstance(high, int):
-        end: Index = high // width * width
-        if end == width:  # a single strip needs no loop
-            strip(build, first=0)
+        With 16 lanes, an axis of 40 iterations becomes strips from 0 and 16 on, and a parallel loop from 32 to 40. If
+        `lanes.is_streamed`, all iterations are in strips, and the last strip has fewer lanes.
+        """
+        if self.lanes.is_streamed:
+            self._emit_streamed(build)
+        elif isinstance(self._high, int):
+            self._emit_known_strips(build, self._high)
         else:
-            build.loop(0, end, width, (), strip_of_known_end)
+            self._emit_runtime_strips(build, self._high)
+
+    def _emit_strip(self, build: Build, first: Index, width: Index | None = None) -> None:
+        """Emit the iterations from `first` on, one for each lane. width: lanes of the strip; None for `lanes.width`."""
+        Strip(self.lanes, first, dict(self.copies), width).emit_block(build, self.loop.body.block, stores=())
+
+    def _emit_known_strips(self, build: Build, high: int) -> None:
+        """Emit the strips of `high` iterations: the number of whole strips is known, too."""
+        width = self.lanes.width
+        end = high // width * width
+
+        def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            """Emit the strip that begins at iteration `first`; the loop over strips carries no values."""
+            self._emit_strip(inner, first)
+            return ()
+
+        if end == width:  # a single strip needs no loop
+            self._emit_strip(build, first=0)
+        else:
+            build.loop(0, end, width, (), strip)
         if end != high:
-            _remaining_iterations(build, loop, lanes, copies, end)
-        return
-    # A strip from `first` on is whole if first + width <= high, that is first < end_of_starts. The loop carries where
-    # the next strip begins, so that it returns the first iteration after all whole strips, 0 if there are none.
-    end_of_starts = build.minus(high, width - 1)
-    (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
-    _remaining_iterations(build, loop, lanes, copies, end)
+            self._emit_remaining(build, end)
 
+    def _emit_runtime_strips(self, build: Build, high: Index) -> None:
+        """Emit the strips of a number of iterations that is known at run time only."""
+        width = self.lanes.width
 
-def _remaining_iterations(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies, start: Index) -> None:
-    """Emit the iterations after the last whole strip, from `start` on along the loop's last axis, as a parallel loop.
+        def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            """Emit the strip that begins at iteration `first`, and return where the next one begins."""
+            self._emit_strip(inner, first)
+            return [inner.value(inner.plus(first, width))]
 
-    `copies` maps the counters of the other axes to those of the emitted loops.
-    """
-    block = Block(arg_types=[INDEX])
-    body = build.inside(block)
-    values = {**copies, lanes.lane: block.args[0]}
-    for op in loop.body.block.ops:
-        body.insert(op.clone(values))
-    high = constant_or_value(loop.upperBound[-1])
-    build.op(scf.ParallelOp([build.value(start)], [build.value(high)], [build.value(1)], Region(block)))
+        # A strip from `first` on is whole if first + width <= high, that is first < end_of_starts. The loop carries
+        # where the next strip begins, so that it returns the first iteration after all whole strips, 0 if there are
+        # none.
+        end_of_starts = build.minus(high, width - 1)
+        (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip)
+        self._emit_remaining(build, end)
 
+    def _emit_remaining(self, build: Build, start: Index) -> None:
+        """Emit the iterations after the last whole strip, from `start` on, as a parallel loop."""
+        block = Block(arg_types=[INDEX])
+        body = build.inside(block)
+        values = {**self.copies, self.lanes.lane: block.args[0]}
+        for op in self.loop.body.block.ops:
+            body.insert(op.clone(values))
+        build.op(scf.ParallelOp([build.value(start)], [build.value(self._high)], [build.value(1)], Region(block)))
 
-def _streamed_strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
-    """Emit the loop over strips of the last axis whose loops carry no values; the last strip may have fewer lanes."""
-    high = constant_or_value(loop.upperBound[-1])
+    def _emit_streamed(self, build: Build) -> None:
+        """Emit the loop over strips whose sequential loops carry no values; the last strip may have fewer lanes."""
+        high, width = self._high, self.lanes.width
 
-    def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit the strip of `loop` that begins at iteration `first`; the loop over strips carries no values."""
-        # The last strip may have fewer lanes unless the number of iterations, `high`, is a multiple of the width.
-        is_whole = isinstance(high, int) and high % lanes.width == 0
-        width = lanes.width if is_whole else inner.least(lanes.width, inner.minus(high, first))
-        Strip(lanes, first, dict(copies), width).emit_block(inner, loop.body.block, stores=())
-        return ()
+        def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            """Emit the strip that begins at iteration `first`; the loop over strips carries no values."""
+            # The last strip has `width` lanes, too, if the number of iterations is a multiple of that.
+            is_whole = isinstance(high, int) and high % width == 0
+            self._emit_strip(inner, first, width if is_whole else inner.least(width, inner.minus(high, first)))
+            return ()
 
-    build.loop(0, high, lanes.width, (), strip)
+        build.loop(0, high, width, (), strip)

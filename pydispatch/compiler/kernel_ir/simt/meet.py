@@ -108,11 +108,7 @@ def _combine_in_array(
         position: Index of the elements that this invocation writes; None for the number of its warp, whose lane 0 alone
             writes.
     """
-    build = workgroup.build(loop)
-    # Reductions use two sets of arrays in turn: two in a row do not share memory, and need no barrier in between.
-    workgroup.reductions += 1
-    parity = workgroup.reductions % 2
-    arrays = [_scratch(workgroup, (index, parity), value.type, count) for index, value in enumerate(values)]
+    build, arrays = workgroup.build(loop), _scratch_arrays(workgroup, values, count)
     keys = {array.owner for array in arrays}  # the operation of an allocation is the key of its accesses
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     # Each invocation, or lane 0 of each warp, stores its partial results.
@@ -227,6 +223,16 @@ def _combine_partials(build: Build, op: Operation, partials: _Partials) -> SSAVa
 
     # Small floats get a loop, since each combination takes about a hundred instructions.
     return build.loop(1, length, 1, [total], step)[0]
+
+
+def _scratch_arrays(workgroup: Workgroup, values: Sequence[SSAValue], count: int) -> list[SSAValue]:
+    """Return an array in workgroup memory for `count` partial results of the type of each value.
+
+    Reductions use two sets of arrays in turn: two in a row do not share memory, and need no barrier in between.
+    """
+    workgroup.reductions += 1
+    parity = workgroup.reductions % 2
+    return [_scratch(workgroup, (index, parity), value.type, count) for index, value in enumerate(values)]
 
 
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:

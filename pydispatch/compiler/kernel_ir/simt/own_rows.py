@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, constant_or_value, create, replace
+from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, constant_or_value, create, replace
 from pydispatch.compiler.kernel_ir.readers import op_name, segments
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.reduce import can_distribute
@@ -120,24 +120,34 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     is_accepted = is_access or (is_reader and all_invocations_execute_it)
     if not isinstance(loop, scf.ParallelOp) or not is_accepted:
         return False
-    if loop.results and not can_distribute(loop):
-        return False  # a reduction that every invocation runs completely
-    lower, upper, step, _ = segments(loop, 4)
-    if any(constant_or_value(low) != 0 for low in lower) or any(constant_or_value(by) != 1 for by in step):
+    sizes = _sizes_from_0_by_1(loop)
+    if sizes is None:
         return False
     # The loop counts from 0 by 1: compare the indices of the access with its counters.
-    indices = op.operands[position + 1 : position + 1 + len(shape)]
-    arguments, sizes = list(loop.body.block.args), [constant_or_value(end) for end in upper]
-    if len(arguments) == len(shape) == 1 and not is_reader:
+    indices, counters = op.operands[position + 1 : position + 1 + len(shape)], list(loop.body.block.args)
+    if len(counters) == len(shape) == 1 and not is_reader:
         # Iteration i accesses element i of the row. So there are at most as many iterations as invocations, and
         # invocation i runs iteration i alone.
-        return indices[0] is arguments[0]
+        return indices[0] is counters[0]
     # Otherwise the loop must have as many iterations as there are invocations: each invocation runs one of them.
     if not all(isinstance(size, int) for size in sizes) or prod(sizes) != prod(shape):  # type: ignore[arg-type]
         return False
     if len(shape) > 1:  # the indices must be the counters; for one dimension, their row-major number
-        return sizes == list(shape) and all(map(operator.is_, indices, arguments))
-    return _is_row_major(indices[0], arguments, sizes)  # type: ignore[arg-type]
+        return sizes == list(shape) and all(map(operator.is_, indices, counters))
+    return _is_row_major(indices[0], counters, sizes)  # type: ignore[arg-type]
+
+
+def _sizes_from_0_by_1(loop: scf.ParallelOp) -> list[Index] | None:
+    """Return the iterations along each axis of a loop that is distributed over invocations and counts from 0 by 1.
+
+    Return None for other loops, among them a reduction that every invocation runs completely.
+    """
+    if loop.results and not can_distribute(loop):
+        return None
+    lower, upper, step, _ = segments(loop, 4)
+    if any(constant_or_value(low) != 0 for low in lower) or any(constant_or_value(by) != 1 for by in step):
+        return None
+    return [constant_or_value(end) for end in upper]
 
 
 def outermost_parallel(op: Operation) -> Operation:

@@ -110,10 +110,7 @@ class Workgroup:
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)
         self.entry = Entry(function)
-        written_once = attribute(function, "pyd.once")  # bindings whose elements are written at most once
-        ordinals = written_once.data if isinstance(written_once, ArrayAttr) else ()
-        # Storage is identified by a key: ("binding", ordinal) is that of a binding.
-        self.hazards = Hazards(("binding", int(n.value.data)) for n in ordinals if isinstance(n, IntegerAttr))
+        self.hazards = Hazards(_bindings_written_once(function))
         index_width = attribute(function, "pyd.index_width")
         has_word_indices = isinstance(index_width, IntegerAttr) and index_width.value.data == 32
         self.divides_in_32_bits = machine.divides_in_words and has_word_indices
@@ -411,6 +408,13 @@ class Workgroup:
         """
         for loop, had_passed_barrier in zip(self.loops, flags, strict=True):
             loop.has_passed_barrier = had_passed_barrier
+
+
+def _bindings_written_once(function: FuncOp) -> list[Key]:
+    """Return the keys of the bindings whose elements are written at most once, as an attribute of `function` states."""
+    written_once = attribute(function, "pyd.once")
+    ordinals = written_once.data if isinstance(written_once, ArrayAttr) else ()
+    return [("binding", int(n.value.data)) for n in ordinals if isinstance(n, IntegerAttr)]
 
 
 _DIMENSIONS = {axis.value: gpu.DimensionAttr(axis) for axis in gpu.DimensionEnum}

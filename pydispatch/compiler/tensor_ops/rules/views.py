@@ -268,12 +268,9 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
 
     if to_bits > from_bits:  # element n consists of the `count` source elements from n * count on
         count = to_bits // from_bits
-
-        def joined_element(offset: int) -> SSAValue:
-            """Emit the bits of source element n * count + `offset`, with n for `linear`."""
-            return source_bits(build.plus(build.times(linear, count), offset))
-
-        bits = _joined_bits(build, joined_element, from_bits, to_bits)
+        bits = _joined_bits(
+            build, lambda offset: source_bits(build.plus(build.times(linear, count), offset)), from_bits, to_bits
+        )
     else:  # element n is part n mod `count` of source element n / count
         count = from_bits // to_bits
         element = source_bits(build.quotient(linear, count))
