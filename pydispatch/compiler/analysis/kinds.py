@@ -240,3 +240,9 @@ def is_pure(op: Operation) -> bool:
     `info_of` states ORDERED, its default for operations that its table does not list.
     """
     return info_of(op).is_pure or (info_of(op).effects is Effects.ORDERED and rule_of(op) is not None)
+
+
+def producer_of_kind(value: SSAValue, *names: str) -> Operation | None:
+    """Return the operation that defines a value if it has one of these names, else None."""
+    owner = value.owner
+    return owner if isinstance(owner, Operation) and owner.name in names else None

@@ -17,8 +17,9 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import insert_before
+from pydispatch.compiler.analysis.kinds import producer_of_kind
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, sizes_of, term_of
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.fusion.dim_orders import (
     elementwise_before_transposition,
     pad_before_transposition,
@@ -26,6 +27,7 @@ from pydispatch.compiler.fusion.dim_orders import (
     write_as_read,
 )
 from pydispatch.compiler.fusion.elimination import erase_unused, merge_equal_operations
+from pydispatch.compiler.fusion.folded_reshapes import fold_inverse_reshape, fold_reshape_of_reshape
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
     elementwise_without_unit_dimensions,
@@ -36,7 +38,6 @@ from pydispatch.compiler.fusion.maps import (
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
-from pydispatch.compiler.tensor_ops.terms import multiply
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
@@ -111,12 +112,6 @@ def _replace_unread_outputs(op: Operation) -> None:
 # -- rules
 
 
-def _producer_of_kind(value: SSAValue, *names: str) -> Operation | None:
-    """Return the operation that defines a value if it has one of these names, else None."""
-    owner = value.owner
-    return owner if isinstance(owner, Operation) and owner.name in names else None
-
-
 def _fold_same_type(op: Operation) -> SSAValue | None:
     """Replace an operation whose result has the type of its operand by the operand."""
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
@@ -145,7 +140,7 @@ def _fold_same_shape(op: Operation) -> SSAValue | None:
 
 def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
     """Fold a cast of a cast, unless the inner one asserts that a dynamic size has a static value."""
-    inner = _producer_of_kind(op.operands[0], "tensor.cast")
+    inner = producer_of_kind(op.operands[0], "tensor.cast")
     if inner is None:
         return None
     source_shape, inner_shape, result_shape = map(shape_of, (inner.operands[0], op.operands[0], op.results[0]))
@@ -159,7 +154,7 @@ def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
 
 def _splat_value(value: SSAValue) -> Attribute | None:
     """Return the element of a constant whose elements are equal; None for other values."""
-    op = _producer_of_kind(value, "arith.constant")
+    op = producer_of_kind(value, "arith.constant")
     dense = op.properties.get("value") if op is not None else None
     return splat_of(dense)
 
@@ -170,7 +165,7 @@ def _fold_view_of_splat(op: Operation) -> SSAValue | None:
     assert isinstance(type_, TensorType)
     if not type_.has_static_shape():  # a dynamic splat would need its sizes as operands
         return None
-    splat = _producer_of_kind(op.operands[0], "tensor.splat")
+    splat = producer_of_kind(op.operands[0], "tensor.splat")
     if splat is not None:
         return insert_before(tensor.SplatOp(splat.operands[0], [], type_), op)
     element = _splat_value(op.operands[0])
@@ -187,82 +182,9 @@ def _number(element: Attribute) -> int | float:
 def _fold_view_of_empty(op: Operation) -> SSAValue | None:
     """Fold a view of an empty tensor to an empty tensor of the result type, if that is static."""
     type_ = op.results[0].type
-    if _producer_of_kind(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
+    if producer_of_kind(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
         return None
     return insert_before(tensor.EmptyOp([], type_), op) if type_.has_static_shape() else None
-
-
-def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
-    """Fold a collapse_shape of an expand_shape, or the reverse, that restores the type and the sizes of the source.
-
-    Both stay where dynamic sizes may differ: an expand_shape after a collapse_shape may choose other factors, and the
-    call has to check that the reshape between has as many elements as the source.
-    """
-    inverse = {"tensor.expand_shape": "tensor.collapse_shape", "tensor.collapse_shape": "tensor.expand_shape"}
-    inner = _producer_of_kind(op.operands[0], inverse[op.name])
-    if inner is None or inner.operands[0].type != op.results[0].type:
-        return None
-    source_sizes, between_sizes, sizes = map(sizes_of, (inner.operands[0], op.operands[0], op.results[0]))
-    # Sizes are symbolic terms, and `multiply` gives the number of elements: equal terms are equal at run time.
-    is_certain = source_sizes == sizes and multiply(source_sizes) == multiply(between_sizes)
-    return inner.operands[0] if is_certain else None
-
-
-def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
-    """Fold two reshapes of static sizes to one, and return its result, if a single expand_shape or collapse_shape
-    suffices.
-
-    A single reshape changes the rank: the reshapes of [2, 4, 6] to [8, 6] and then to [48] become one to [48]. The
-    reshapes of [2, 4, 6] to [8, 6] and then to [8, 2, 3] stay: the function returns None.
-    """
-    inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
-    if inner is None:
-        return None
-    source, type_ = inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)
-    old, new = shape_of(source), shape_of(op.results[0])
-    if any(n < 0 for n in (*old, *new)) or len(old) == len(new):
-        return None
-    is_expansion = len(old) < len(new)
-    groups = _groups(old, new) if is_expansion else _groups(new, old)
-    if groups is None:
-        return None
-    if is_expansion:
-        return insert_before(tensor.ExpandShapeOp(source, [], reassociation(groups), list(new), type_), op)
-    properties = {"reassociation": reassociation(groups)}
-    return insert_before(tensor.CollapseShapeOp(operands=[source], result_types=[type_], properties=properties), op)
-
-
-def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
-    """Return the groups of a reshape: for each size of `few`, the axes of `many` whose sizes have this product.
-
-    Groups consist of adjacent axes, in order, and contain all axes. Return None if there are no such groups.
-
-    - [8, 6] and [2, 4, 6] give [[0, 1], [2]]; [4, 4] and [2, 8] give None.
-    - An axis of size 1 joins the group before it as long as enough axes are left for the other sizes of `few`: [2, 1]
-      and [2, 1, 1] give [[0, 1], [2]].
-    - An empty `few`, the shape of a scalar, has no groups: the axes of `many` then all have size 1.
-
-    Args:
-        few: Static shape with fewer dimensions.
-        many: Static shape with more dimensions and the same number of elements.
-    """
-    groups: list[list[int]] = []
-    axis = 0  # the next axis of `many`
-    for index, size in enumerate(few):
-        sizes_left = len(few) - index - 1  # each needs an axis of its own
-        group: list[int] = []
-        product = 1
-        while axis < len(many):
-            takes_unit = many[axis] == 1 and len(many) - axis > sizes_left
-            if group and product >= size and not takes_unit:
-                break
-            group.append(axis)
-            product *= many[axis]
-            axis += 1
-        if not group or product != size:
-            return None
-        groups.append(group)
-    return groups if axis == len(many) or not few else None
 
 
 def _fold_extract(op: Operation) -> SSAValue | None:
@@ -272,13 +194,13 @@ def _fold_extract(op: Operation) -> SSAValue | None:
     and if an index is not constant, unless all elements are equal.
     """
     source = op.operands[0]
-    splat = _producer_of_kind(source, "tensor.splat")
+    splat = producer_of_kind(source, "tensor.splat")
     if splat is not None:
         return splat.operands[0]
     element = _splat_value(source)
     if element is None:  # elements differ: the index decides
         flat = _constant_flat_index(op.operands[1:], shape_of(source))
-        producer = _producer_of_kind(source, "tensor.from_elements", "arith.constant")
+        producer = producer_of_kind(source, "tensor.from_elements", "arith.constant")
         if flat is None or producer is None:
             return None
         if producer.name == "tensor.from_elements":
@@ -410,7 +332,7 @@ RULES: dict[str, Sequence[Rule]] = {
     "tensor.cast": (_fold_same_type, _fold_cast_of_cast, _fold_view_of_splat, _fold_view_of_empty),
     **dict.fromkeys(
         ("tensor.expand_shape", "tensor.collapse_shape"),
-        (_fold_same_type, _fold_view_of_splat, _fold_view_of_empty, _fold_inverse_reshape, _fold_reshape_of_reshape),
+        (_fold_same_type, _fold_view_of_splat, _fold_view_of_empty, fold_inverse_reshape, fold_reshape_of_reshape),
     ),
     "flow.tensor.reshape": (_fold_same_shape, _fold_view_of_splat, _fold_view_of_empty),
     "tensor.reshape": (_fold_view_of_splat, _fold_view_of_empty, _reshape_by_values),

@@ -20,9 +20,10 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import ONCE
 from pydispatch.compiler.fusion.build import reassociation
-from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, Weights, stored_range
+from pydispatch.compiler.fusion.quantized.block_scaled import Weights, stored_range
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, digits_of, loop_index
+from pydispatch.compiler.fusion.quantized.product_loops import K_LOOP, N_LOOP
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.terms import (
     Term,

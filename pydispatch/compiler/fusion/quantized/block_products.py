@@ -21,9 +21,10 @@ from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.block_panels import Layout, Panels, layout_of
-from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, Loops, Weights, loops_of, weights_of
+from pydispatch.compiler.fusion.quantized.block_scaled import Weights, weights_of
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of, sizes_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import collapsed, loop_index
+from pydispatch.compiler.fusion.quantized.product_loops import K_LOOP, N_LOOP, Loops, loops_of
 from pydispatch.compiler.fusion.quantized.recognize import dim_expr, is_zero
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.zero_points import depends_on_constants
