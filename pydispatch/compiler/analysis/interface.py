@@ -254,10 +254,7 @@ def _names(function: Operation, key: str, count: int) -> list[str]:
 
     Raises CompileError for a name that is no text.
 
-    Args:
-        function: The function.
-        key: "arg_attrs" or "res_attrs".
-        count: Number of arguments or results.
+    key: "arg_attrs" or "res_attrs". count: number of arguments or results.
     """
     names = []
     for attributes in _attributes(function, key, count):

@@ -94,14 +94,8 @@ class GroupOrder:
         #     rank      1      2       3        4
         #     before    into   r       p        a
         #     after     p      into    unused   r
-        ranks = sorted(map(by_rank, (*predecessors, *successors, a, into)))
-        count = len(predecessors)
-        predecessor_ranks, merged_rank, successor_ranks = ranks[:count], ranks[count], ranks[count + 2 :]
-        for node, rank in zip(sorted(predecessors, key=by_rank), predecessor_ranks, strict=True):
-            self._rank[node] = rank
-        for node, rank in zip(sorted(successors, key=by_rank), successor_ranks, strict=True):
-            self._rank[node] = rank
-        self._rank[into] = merged_rank
+        new_order = (*sorted(predecessors, key=by_rank), into, a, *sorted(successors, key=by_rank))
+        self._rank.update(zip(new_order, sorted(map(by_rank, new_order)), strict=True))
         del self._rank[a]
         self._merged[a] = into
         # Other nodes keep `a` in their edges; `_merged` leads from it to `into`.

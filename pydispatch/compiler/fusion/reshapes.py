@@ -107,10 +107,7 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
     An input collapsed from [4, 3, 64] to [12, 64] and read at (d0, d1) gives {0: [4, 3]}. Return an empty dict unless
     the input `value` is a collapse_shape of another generic's result.
 
-    Args:
-        generic: The reader.
-        value: Its input.
-        map_: The indexing map of the input.
+    map_: the indexing map of the input `value`.
     """
     reshape = value.owner
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":

@@ -58,8 +58,7 @@ def simplify(function: Operation) -> None:
     """Rewrite the bodies of a host function in place until no rule applies.
 
     Each round merges equal operations, applies to each operation the first rule of RULES that succeeds, and erases
-    operations without readers. A rule inserts operations before its operation, and returns the value that replaces the
-    result; None if it does not apply.
+    operations without readers.
     """
     changed = True
     while changed:

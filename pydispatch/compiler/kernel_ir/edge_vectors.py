@@ -114,11 +114,6 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
     (begin, length) of these invocations by `range_inside`, the loop over j in 0..high becomes
 
         for first = 0 to high step 16 { if first - begin <u length { vector inside } else { vector at an edge } }
-
-    Args:
-        build: Inserts before the loop.
-        loop: The loop, without results, with one iteration along each axis but the last.
-        bounds: The bounds of its body, at least one.
     """
     block, high = loop.body.block, constant_or_value(loop.upperBound[-1])
     invariant = [value for value in dict.fromkeys(conditions_of(block)) if is_defined_outside(value, block)]

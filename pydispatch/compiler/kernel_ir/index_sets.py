@@ -166,11 +166,6 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
     are clones that still test the conditions; they are omitted where they are known to be empty. The slope of a
     condition is the change of its operands' difference from one iteration to the next. Only conditions whose slope is
     at least 2 or at most -2 count: LLVM vectorizes others with masks.
-
-    Args:
-        build: Builder before the loop.
-        loop: The loop, with one counter and a step of 1.
-        conditions: Comparisons in its body.
     """
     low, high = constant_or_value(loop.lowerBound[0]), constant_or_value(loop.upperBound[0])
     first, stop, decided = _range_of(build, loop.body.block, conditions, low, high)

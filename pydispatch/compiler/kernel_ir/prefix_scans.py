@@ -243,11 +243,6 @@ def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
 
     With 40 iterations from 0 on, the emitted loop computes the first 32 in two steps, and `loop` becomes one from 32 to
     40 that begins with the running value of iteration 31.
-
-    Args:
-        build: Builder before `loop`.
-        loop: The loop, whose lower bound and initial value are replaced.
-        scan: Its parts.
     """
     type_ = loop.results[0].type
     vector = allocated_on_stack(build, type_, LANES)  # the elements of a step, then their running values

@@ -88,10 +88,7 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
 def _replace_by_lines(entry: Entry, arrays: dict[SSAValue, WorkgroupArray], phases: Mapping[Operation, Phase]) -> None:
     """Allocate the lines of arrays, make the phases that access them use the lines, and erase the arrays.
 
-    Args:
-        entry: Start of the function.
-        arrays: The arrays by their memrefs.
-        phases: Parallel loop over invocations → the phase.
+    phases: parallel loop over invocations → the phase.
     """
     for array in arrays.values():
         build = Build.before(entry, array.allocation)
@@ -318,11 +315,7 @@ class _PhaseEmitter:
         A line is the stack array of the `LANES` elements that the vector accesses: the load `a[64 + p]` of the vector
         that begins at invocation 16 becomes `line[lane]`, where the line has the elements 80 to 95 of `a`.
 
-        Args:
-            build: Inserts before that loop.
-            inner: Inserts in its body.
-            op: The operation.
-            vector: The vector.
+        `build` inserts before that loop, and `inner` in its body.
         """
         values = vector.values
         if isinstance(op, Access) and op.memref in self.arrays:

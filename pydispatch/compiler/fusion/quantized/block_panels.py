@@ -159,9 +159,6 @@ class Panels:
     def weight(self, ops: list[Operation], body: GenericBody, rows: int) -> SSAValue | None:
         """Add the dequantization of one weight from panels to the body of a product, and return its f32 value.
 
-        A panel is a number of adjacent columns that are stored together. A block is the adjacent steps of K that share
-        zero point, scale and offset. A group is the steps of one column that fill one 32-bit word.
-
         The value is (stored - zero) * scale + offset. `stored` is read at [panel][block][group][column][byte], and
         [half] with 4 bits; zero, scale and offset at [panel][block][column], or [panel][column] if all blocks share
         them. The operations that compute these four tensors from the original weights are appended to `ops`.
@@ -222,9 +219,9 @@ class Panels:
     def _packed_integers(self, ops: list[Operation]) -> SSAValue | None:
         """Build the operations that pack the stored integers into panels, and return the panels.
 
-        The panels are [panel][block][group][column][byte], and [half of the byte] with 4 bits. A group is the steps of
-        K of one column that fill one 32-bit word. With 8 bits, panels of 16 columns and blocks of 32 steps, the weight
-        of step 37 and column 20 is element [1][1][1][4][1]: 37 = 32 * 1 + 4 * 1 + 1, and 20 = 16 * 1 + 4.
+        The panels are [panel][block][group][column][byte], and [half of the byte] with 4 bits. With 8 bits, panels of
+        16 columns and blocks of 32 steps, the weight of step 37 and column 20 is element [1][1][1][4][1]:
+        37 = 32 * 1 + 4 * 1 + 1, and 20 = 16 * 1 + 4.
 
         The least possible stored integer is subtracted from each, so that panels hold unsigned integers. Return None if
         the index of a weight is not affine.

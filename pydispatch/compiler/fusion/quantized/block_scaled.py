@@ -341,14 +341,12 @@ class _BodyAt:
             return None
         # Copy the operations up to `value`, over the same inputs.
         body = GenericBody()
-        mapping: dict[SSAValue, SSAValue] = {}
-        input_count = len(generic.inputs)  # arguments and maps of the outputs follow those of the inputs
-        input_arguments, input_maps = generic.block.args[:input_count], generic.maps[:input_count]
-        for argument, tensor_, index in zip(input_arguments, generic.inputs, input_maps, strict=True):
-            mapping[argument] = body.input(tensor_, index)
-        for op in generic.block.ops:
-            if op is generic.block.last_op:
-                break
+        mapping: dict[SSAValue, SSAValue] = {  # arguments and maps of the outputs follow those of the inputs
+            argument: body.input(tensor_, index)
+            for argument, tensor_, index in zip(generic.block.args, generic.inputs, generic.maps, strict=False)
+        }
+        *operations, _ = generic.block.ops
+        for op in operations:
             body.block.add_op(op.clone(mapping))
             if op is value.op:
                 break

@@ -322,11 +322,7 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
 
     Return False if a size is dynamic, or if the index depends on several loops of the result or of the window.
 
-    Args:
-        generic: The reduction over windows.
-        axis: The axis.
-        expr: Index of the padded tensor along the axis, over the loops of the reduction.
-        pad: The padding.
+    expr: index of the padded tensor along the axis, over the loops of the reduction.
     """
     low_width, high_width = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
     if low_width <= 0 and high_width <= 0:  # there is no padding along this axis

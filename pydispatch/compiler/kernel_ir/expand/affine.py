@@ -162,14 +162,8 @@ def _parallel(build: Build, op: Operation) -> list[SSAValue]:
     assert isinstance(steps, ArrayAttr)
     step_sizes = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
     # The bounds and steps of all dimensions, as values.
-    lower, upper, step = (
-        [build.value(index) for index in indices]
-        for indices in (
-            _results(build, lower_map, lower_operands),
-            _results(build, upper_map, upper_operands),
-            step_sizes,
-        )
-    )
+    bounds = (_results(build, lower_map, lower_operands), _results(build, upper_map, upper_operands), step_sizes)
+    lower, upper, step = ([build.value(index) for index in indices] for indices in bounds)
     build.op(scf.ParallelOp(lower, upper, step, _moved(op.regions[0], scf.ReduceOp)))
     return []
 

@@ -1,4 +1,7 @@
-"""Parallel loops over the lanes of a strip, and the memory through which they pass values on to each other."""
+"""Parallel loops over the lanes of a strip, and the memory through which they pass values on to each other.
+
+Lanes are the iterations of the original loop that run together as elements of vectors.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +61,8 @@ class LaneLoops:
     ) -> None:
         """Emit a loop over the lanes with operations of one block, which also stores each result that other code uses.
 
-        Lanes are the iterations of the original loop that run together as elements of vectors. For iterations 32 to 47,
-        the operations `a = f(i); b = g(a)` of iteration i, a later use of `b`, and stores of [(a, m)], it emits
-        `parallel lane in 0..16 { a = f(32 + lane); b = g(a); memory_of_b[lane] = b; m[lane] = a }`.
+        For iterations 32 to 47, the operations `a = f(i); b = g(a)` of iteration i, a later use of `b`, and stores of
+        [(a, m)], it emits `parallel lane in 0..16 { a = f(32 + lane); b = g(a); memory_of_b[lane] = b; m[lane] = a }`.
 
         Args:
             build: The builder.
@@ -157,11 +159,7 @@ class LaneLoops:
     def resolve(
         self, build: Build, value: SSAValue, lane: SSAValue, copies: Copies, user: Operation | None = None
     ) -> SSAValue:
-        """Return the value that stands for a value of the original loop in the emitted iteration of a lane.
-
-        Lanes are the iterations of the original loop that run together as elements of vectors.
-
-        It is one of these:
+        """Return the value that stands for a value of the original loop in the emitted iteration of a lane:
 
         - its copy, if this iteration has computed or loaded one before,
         - a load of the lane's element, if an earlier loop over lanes has stored the value,

@@ -1,4 +1,7 @@
-"""Analysis of a parallel loop: which values differ between its lanes, and which loops in it can be interchanged."""
+"""Analysis of a parallel loop: which values differ between its lanes, and which loops in it can be interchanged.
+
+Lanes are the iterations that run together as elements of vectors. A strip is a block of consecutive lanes.
+"""
 
 from __future__ import annotations
 
@@ -151,8 +154,8 @@ class Lanes:
     def _only_streams(self) -> bool:
         """Return whether the sequential loops in the body need no memory for each lane, so that strips may be wide.
 
-        A strip is a block of iterations that run together as lanes. No sequential loop may carry values or have loads
-        hoisted out of it, and its first counter must be the same for all lanes.
+        No sequential loop may carry values or have loads hoisted out of it, and its first counter must be the same for
+        all lanes.
         """
         # `_covers_for` changes the width for a loop whose first counter is the number of the lane.
         has_common_counters = self.width == LANES
@@ -208,9 +211,8 @@ class Lanes:
         """Return whether lanes can run an operation together; record its results that differ between lanes as
         `varying`.
 
-        Lanes are the iterations of the parallel loop that run together as elements of vectors. They run a sequential
-        loop together if each of its iterations is executed for all lanes before the next one. If an operation does not
-        allow that order, the reason is recorded as the refusal.
+        Lanes run a sequential loop together if each of its iterations is executed for all lanes before the next one. If
+        an operation does not allow that order, the reason is recorded as the refusal.
 
         Integers that are inexpensive to compute from the lane, such as `2 * lane + n`, are recorded in `lane_integers`,
         too: they are computed at each use instead of being stored for each lane.
@@ -320,8 +322,6 @@ class Lanes:
 
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether LLVM can vectorize the memory accesses of a loop body across the lanes; refuse them if not.
-
-        Lanes are the iterations of the parallel loop that run together as elements of vectors.
 
         The last index of an access decides, while the others must be equal in all lanes. In a loop over k:
 

@@ -35,8 +35,7 @@ class Strip(LaneLoops):
     def emit_block(self, build: Build, block: Block, stores: Stores) -> None:
         """Emit the operations of a block of the original loop for all lanes, and at its end the stores `stores`.
 
-        Lanes are the iterations of the parallel loop that run together as elements of vectors. Operations between two
-        sequential loops share one loop over lanes: `a; b; for j {c}; d` becomes
+        Operations between two sequential loops share one loop over lanes: `a; b; for j {c}; d` becomes
 
             for each lane {a; b}
             for j { for each lane {c} }
@@ -84,7 +83,9 @@ class Strip(LaneLoops):
             self._emit_if(build, op, pending)
 
     def _emit_for(self, build: Build, op: scf.ForOp, pending: Sequence[Operation]) -> None:
-        """Emit a sequential loop with loops over lanes inside; carried values are in memory, an element per lane.
+        """Emit a sequential loop with loops over lanes inside, after the operations before it that are still `pending`.
+
+        Carried values are in memory, which has an element for each lane:
 
         `t = for j in 0..n iter(s = a) { yield s + x[j, lane] }` becomes, with a memory `m` of 16 elements,
 
@@ -92,11 +93,6 @@ class Strip(LaneLoops):
             for j in 0..n { for each lane { m[lane] = m[lane] + x[j, first + lane] } }
 
         and later code reads the result from `m`.
-
-        Args:
-            build: The builder.
-            op: The loop.
-            pending: Operations of its block that precede the loop and have not been emitted yet.
         """
         _, *carried = op.body.block.args
         # One memory has the initial values, the carried values and the results. The initial values are stored before
@@ -142,15 +138,10 @@ class Strip(LaneLoops):
     def _emit_unrolled(self, build: Build, op: scf.ForOp, starts: Sequence[int], stores: Stores) -> None:
         """Emit, one after another, the steps of a loop whose first counter is the number of the lane.
 
-        Lanes are the iterations of the parallel loop that run together as elements of vectors. In a step, lane l has
-        the counter start + l: in `for j = lane to 16 step 8`, lane 3 has 3 in the first step and 11 in the second. A
-        lane whose counter is not below the upper bound takes no step.
+        In a step, lane l has the counter start + l: in `for j = lane to 16 step 8`, lane 3 has 3 in the first step and
+        11 in the second. A lane whose counter is not below the upper bound takes no step.
 
-        Args:
-            build: The builder.
-            op: The loop.
-            starts: Counter of lane 0 in each step.
-            stores: Pairs (value, memory), stored at the end of a step.
+        starts: counter of lane 0 in each step. stores: pairs (value, memory), stored at the end of a step.
         """
         upper = constant_or_value(op.ub)
         assert isinstance(upper, int)
@@ -178,18 +169,12 @@ class Strip(LaneLoops):
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
         """Emit an `scf.if` with sequential loops in it, after the operations before it that are still `pending`.
 
-        Lanes are the iterations of the parallel loop that run together as elements of vectors. A condition that is
-        equal in all lanes is tested once. Otherwise the first region with loops runs for all lanes together if all take
-        it. If one lane does not, each lane takes its own region, lane by lane:
+        A condition that is equal in all lanes is tested once. Otherwise the first region with loops runs for all lanes
+        together if all take it. If one lane does not, each lane takes its own region, lane by lane:
 
             for each lane { pending operations; conditions[lane] = condition }
             if (any lane takes the other region) { for each lane { the original scf.if } }
             else { the region with loops, for all lanes together }
-
-        Args:
-            build: The builder.
-            op: The branch.
-            pending: Operations of its block that precede the branch and have not been emitted yet.
         """
         for result in op.results:
             self.memory_of[result] = self.memory(build, result.type)  # both regions store results, one for each lane
@@ -276,10 +261,10 @@ class Strip(LaneLoops):
             self.loop_over_lanes(build, body)
 
     def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
-        """Emit an `scf.while` for all lanes of the strip as one loop, which runs until the last lane has ended.
+        """Emit an `scf.while` for all lanes, after the operations before it that are still `pending`.
 
-        Lanes are the iterations of the parallel loop that run together as elements of vectors. An `scf.while` has two
-        regions: `before` computes a condition and passes values on, `after` computes the next carried values from them:
+        The emitted loop runs until the last lane has ended. An `scf.while` has two regions: `before` computes a
+        condition and passes values on, `after` computes the next carried values from them:
 
             carried = initial values
             loop { condition, results = before(carried); if (!condition) break; carried = after(results) }
@@ -298,11 +283,6 @@ class Strip(LaneLoops):
 
         A lane that has ended, whose `active` is false, still executes both regions, which have no effects. Its
         `results` do not change, and its `carried` values are not used.
-
-        Args:
-            build: The builder.
-            op: The loop.
-            pending: Operations of its block that precede the loop and have not been emitted yet.
         """
         before, after = op.before_region.block, op.after_region.block
         memories = self._begin_while(build, op, pending)

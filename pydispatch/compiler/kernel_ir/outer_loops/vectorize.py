@@ -84,11 +84,6 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
     A strip is a block of consecutive iterations, the lanes, that run together as elements of vectors.
 
     `parallel (p, q) in (0..8, 0..64)` becomes `for p in 0..8 { for q = 0 to 64 step 16 { strip of 16 lanes } }`.
-
-    Args:
-        entry: The entry of the function.
-        loop: The loop, which is erased.
-        lanes: Its analysis, without a refusal.
     """
     # (lower, upper, step) of each axis.
     bounds = list(
