@@ -175,14 +175,20 @@ def _add_fills(groups: FusionGroups) -> None:
                     groups.block.insert_op_before(copies[fill], groups.in_order(groups.members[group])[0])
                     pending.append(copies[fill])
                 inner.operands[index] = copies[fill].results[0]
-        # Register the copies as members of the group.
         for fill, copy in copies.items():
-            # A fill from outside of the block precedes all operations of the block. Its position is a negative number
-            # that no other copy has: equal positions would be ordered by addresses, which differ between processes.
-            is_in_block = fill in groups.position
-            groups.position[copy] = groups.position[fill] if is_in_block else -len(groups.position)
-            groups.members[group].add(copy)
-            groups.group_of[copy] = group
+            _add_copy(groups, group, fill, copy)
+
+
+def _add_copy(groups: FusionGroups, group: int, fill: Operation, copy: Operation) -> None:
+    """Make the copy of a fill a member of a group.
+
+    A fill from outside of the block precedes all operations of the block. Its position is a negative number that no
+    other copy has: equal positions would be ordered by addresses, which differ between processes.
+    """
+    is_in_block = fill in groups.position
+    groups.position[copy] = groups.position[fill] if is_in_block else -len(groups.position)
+    groups.members[group].add(copy)
+    groups.group_of[copy] = group
 
 
 def _fills_read(groups: FusionGroups, group: int, op: Operation) -> Iterator[tuple[Operation, int, Operation]]:

@@ -13,7 +13,7 @@ from typing import cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import insert_before
@@ -142,26 +142,24 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
     Return None also if a reader is not elementwise, is located in another block, or reads `result` as its initial
     value.
     """
-    common_order: list[int] | None = None
-    for use in result.uses:
-        if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
-            return None
-        generic = structured(use.operation)
-        is_initial_value = use.index >= len(generic.inputs)
-        is_elementwise = not generic.has_reduction_loops and is_identity(generic.output_maps[0])
-        if is_initial_value or not is_elementwise:
-            return None
-        # The loop that indexes each dimension of `result`, and its inverse: for each loop, which is a dimension of the
-        # reader's result, the dimension of `result`.
-        map_ = generic.maps[use.index]
-        if not is_permutation(map_):
-            return None
-        dims = [cast(AffineDimExpr, e).position for e in map_.results]
-        order = [dims.index(d) for d in range(len(dims))]
-        if common_order not in (None, order):
-            return None
-        common_order = order
-    return common_order
+    orders = [_order_of_reader(use, result) for use in result.uses]
+    return orders[0] if orders and all(order == orders[0] for order in orders) else None
+
+
+def _order_of_reader(use: Use, result: OpResult) -> list[int] | None:
+    """Return the order for one reader of `result`; None if it is not elementwise, or reads no permutation."""
+    if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
+        return None
+    generic = structured(use.operation)
+    map_ = generic.maps[use.index]
+    is_initial_value = use.index >= len(generic.inputs)
+    is_elementwise = not generic.has_reduction_loops and is_identity(generic.output_maps[0])
+    if is_initial_value or not is_elementwise or not is_permutation(map_):
+        return None
+    # The loop that indexes each dimension of `result`, and its inverse: for each loop, which is a dimension of the
+    # reader's result, the dimension of `result`.
+    dims = [cast(AffineDimExpr, e).position for e in map_.results]
+    return [dims.index(d) for d in range(len(dims))]
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:

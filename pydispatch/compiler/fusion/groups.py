@@ -56,15 +56,18 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     join_chains(groups)
     groups.drop_host_copies()  # groups of copies alone, which host code performs, are no dispatches
     complete(groups)  # copies duplicable operations, fills and scalars into the groups that read them
-    # The edges, without operations that have been erased (no parent), and without those that were fused later.
-    edges = [
+    ordered = sorted(groups.members.values(), key=lambda ops: max(groups.position[op] for op in ops))
+    return [run_order(ops, groups.position) for ops in ordered], _edges(groups)
+
+
+def _edges(groups: FusionGroups) -> list[Edge]:
+    """Return the edges between operations in different groups, without those of erased operations (no parent)."""
+    return [
         Edge(producer, consumer, reason)
         for (producer, consumer), reason in groups.rejected.items()
         if producer.parent is not None and consumer.parent is not None
         and groups.group_of.get(producer) != groups.group_of.get(consumer)
     ]  # fmt: skip
-    ordered = sorted(groups.members.values(), key=lambda ops: max(groups.position[op] for op in ops))
-    return [run_order(ops, groups.position) for ops in ordered], edges
 
 
 def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Operation]:

@@ -127,17 +127,7 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
     """
     build = Build.before(entry, loop)
     is_full = _is_full(build, comparisons)
-    copies: dict[SSAValue, SSAValue] = {}  # value of the loop -> its copy in the version
-    full_loop = loop.clone(copies)
-    # In the version, each comparison becomes the constant true.
-    for comparison, _, _ in comparisons:
-        copy = copies[comparison.result].owner
-        assert isinstance(copy, arith.CmpiOp)
-        truth = arith.ConstantOp(BoolAttr.from_bool(True))
-        full_loop.body.block.insert_op_before(truth, copy)
-        copy.result.replace_all_uses_with(truth.result)
-        copy.detach()
-        copy.erase()
+    full_loop = _without_comparisons(loop, comparisons)
     # The branch takes the place of the loop, which moves into the else block.
     full, partial = Block(), Block()
     build.op(scf.IfOp(is_full, [], Region(full), Region(partial)))
@@ -146,6 +136,21 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
         inside = build.inside(block)
         inside.insert(version)
         inside.end()
+
+
+def _without_comparisons(loop: scf.ParallelOp, comparisons: list[Comparison]) -> scf.ParallelOp:
+    """Return a copy of a loop in which each of the comparisons is the constant true."""
+    copies: dict[SSAValue, SSAValue] = {}  # value of the loop -> its copy
+    copied_loop = loop.clone(copies)
+    for comparison, _, _ in comparisons:
+        copy = copies[comparison.result].owner
+        assert isinstance(copy, arith.CmpiOp)
+        truth = arith.ConstantOp(BoolAttr.from_bool(True))
+        copied_loop.body.block.insert_op_before(truth, copy)
+        copy.result.replace_all_uses_with(truth.result)
+        copy.detach()
+        copy.erase()
+    return copied_loop
 
 
 def _is_full(build: Build, comparisons: list[Comparison]) -> SSAValue:

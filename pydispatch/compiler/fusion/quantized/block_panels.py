@@ -228,29 +228,36 @@ class Panels:
 
         ops: list that receives the operations.
         """
-        layout, (low, _) = self.layout, self.weights.range
-        # Loops in the order of the packed tensor; blocks may take several nested loops.
-        halves = (2,) if layout.bits == 4 else ()
-        sizes = (layout.panels, *self._block_sizes, layout.groups, layout.width, WORD_BYTES, *halves)
-        loops = [loop_index(i, n) for i, n in enumerate(sizes)]
-        group_loop = 1 + len(self._block_sizes)
-        column_loop, byte_loop = group_loop + 1, group_loop + 2
-        half_loops = (group_loop + 3,) if halves else ()
-        # Step and column as functions of these loops. Steps of K run over blocks, groups, halves of bytes and bytes,
-        # outermost first: the low halves of a group's bytes are its first steps, so that halves precede bytes.
-        step_loops = (*range(1, group_loop + 1), *half_loops, byte_loop)
-        steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
-        columns = collapsed([loops[0], loops[column_loop]], [layout.panels, layout.width])
-        # Index of a stored weight in the original tensor as a function of these loops.
-        index = Space(sizes, positions={K_LOOP: steps, N_LOOP: columns}).index_map(self.weights.index)
+        space, (low, _) = self._integer_loops, self.weights.range
+        index = space.index_map(self.weights.index)
         if index is None:
             return None
-        body, type_ = GenericBody(), IntegerType(layout.bits)
+        body, type_ = GenericBody(), IntegerType(self.layout.bits)
         value = _resized(body, body.input(self.weights.stored, index), type_, self.weights.is_signed)
         if low:
             least = body.add(arith.ConstantOp(IntegerAttr(low, type_, truncate_bits=True)))
             value = body.add(arith.SubiOp(value, least))
+        sizes = [size for size in space.sizes if size is not None]  # all of them: packed weights are static
         return self._in_panels(ops, _append_elementwise(ops, body, value, sizes, type_))
+
+    @property
+    def _integer_loops(self) -> Space:
+        """Loops in the order of the packed integers, with K and N as functions; blocks may take several nested loops.
+
+        Steps of K run over blocks, groups, halves of bytes and bytes, outermost first: the low halves of a group's
+        bytes are its first steps, so that halves precede bytes.
+        """
+        layout, blocks = self.layout, self._block_sizes
+        halves = (2,) if layout.bits == 4 else ()
+        sizes = (layout.panels, *blocks, layout.groups, layout.width, WORD_BYTES, *halves)
+        loops = [loop_index(i, n) for i, n in enumerate(sizes)]
+        group_loop = 1 + len(blocks)
+        column_loop, byte_loop = group_loop + 1, group_loop + 2
+        half_loops = (group_loop + 3,) if halves else ()
+        step_loops = (*range(1, group_loop + 1), *half_loops, byte_loop)
+        steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
+        columns = collapsed([loops[0], loops[column_loop]], [layout.panels, layout.width])
+        return Space(sizes, positions={K_LOOP: steps, N_LOOP: columns})
 
     @property
     def _block_sizes(self) -> tuple[int, ...]:

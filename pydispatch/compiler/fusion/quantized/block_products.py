@@ -23,7 +23,7 @@ from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.block_panels import Layout, Panels, layout_of
 from pydispatch.compiler.fusion.quantized.block_scaled import Weights, weights_of
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of, sizes_of
-from pydispatch.compiler.fusion.quantized.mixed_radix import collapsed, loop_index
+from pydispatch.compiler.fusion.quantized.mixed_radix import Digit, collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.product_loops import K_LOOP, N_LOOP, Loops, loops_of
 from pydispatch.compiler.fusion.quantized.recognize import dim_expr, is_zero
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
@@ -198,16 +198,9 @@ class _Product:
         weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))
         if digits is None or not space.can_index(weights.terms):
             return None
-        # Reshape the stored tensor, if several loops index one of its dimensions. For the loops [[d0, d1], [d2]], the
-        # groups of dimensions are [[0, 1], [2]].
-        tensor_, sizes = weights.stored, [digit.size for dim in digits for digit in dim]
-        if len(sizes) > len(digits):
-            ends = list(accumulate(len(dim) for dim in digits))
-            groups = reassociation(list(range(end - len(dim), end)) for end, dim in zip(ends, digits, strict=True))
-            ops.append(tensor.ExpandShapeOp(tensor_, [], groups, sizes, TensorType(element_of(tensor_), sizes)))
-            tensor_ = ops[-1].results[0]
         # Read a stored integer, and compute (stored - zeros) * scales + offsets. A digit of size 1 stands for no loop:
         # its index is the constant 0, dim_expr(None).
+        tensor_ = _with_dimension_per_digit(ops, weights.stored, digits)
         index = [dim_expr(digit.loop if digit.size > 1 else None) for dim in digits for digit in dim]
         stored = body.input(tensor_, AffineMap(len(space.sizes), 0, tuple(index)))
         value = body.add(arith.SIToFPOp(stored, f32) if weights.is_signed else arith.UIToFPOp(stored, f32))
@@ -347,6 +340,22 @@ class _Product:
             return [collapse]
         column_groups, type_ = _groups(first=first, count=column_rank, rank=len(shape)), TensorType(f32, shape)
         return [collapse, tensor.ExpandShapeOp(collapse.results[0], [], column_groups, shape, type_)]
+
+
+def _with_dimension_per_digit(ops: list[Operation], value: SSAValue, digits: Sequence[Sequence[Digit]]) -> SSAValue:
+    """Return a tensor with a dimension for each digit, after a reshape if several digits index one dimension.
+
+    For the digits [[d0, d1], [d2]] of the dimensions, the groups of the reshape are [[0, 1], [2]].
+
+    ops: list that receives the reshape.
+    """
+    sizes = [digit.size for dim in digits for digit in dim]
+    if len(sizes) == len(digits):
+        return value
+    ends = list(accumulate(len(dim) for dim in digits))
+    groups = reassociation(list(range(end - len(dim), end)) for end, dim in zip(ends, digits, strict=True))
+    ops.append(tensor.ExpandShapeOp(value, [], groups, sizes, TensorType(element_of(value), sizes)))
+    return ops[-1].results[0]
 
 
 def _groups(*, first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:

@@ -146,11 +146,8 @@ class TensorRecognizer:
         # The view applies to a tensor with the dimensions of its operand: a stored tensor in another order is copied
         # first.
         stored = inner.stored if is_identity(inner.index) else self._copied(inner, op.operands[0])
-        viewed: Operation | None
-        if isinstance(op, tensor.PadOp):
-            viewed = self._padded(op, inner, stored)
-        else:
-            viewed = op.clone({op.operands[0]: stored})
+        pad = op if isinstance(op, tensor.PadOp) else None
+        viewed = op.clone({op.operands[0]: stored}) if pad is None else self._padded(pad, inner, stored)
         if viewed is None:
             return None
         result = cast("TensorType[Attribute]", op.results[0].type)

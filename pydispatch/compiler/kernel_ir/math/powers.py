@@ -100,8 +100,14 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
             return _chain(base, known)
         if isinstance(base, Number):
             return _inverse(base, _chain(base, -known))
-    # A loop over the bits of |exponent|: the square is multiplied into the power where a bit is set.
-    # For a negative exponent, the inverse is taken at the end.
+    return _power_by_bits(base, exponent)
+
+
+def _power_by_bits(base: N, exponent: Word) -> N:
+    """Return a power by a loop over the bits of |exponent|: the square is multiplied into it where a bit is set.
+
+    For a negative exponent, the inverse is taken at the end.
+    """
     negative = exponent < 0
     magnitude = choose(negative, 0 - exponent, exponent)
 

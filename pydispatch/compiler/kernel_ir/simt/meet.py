@@ -8,6 +8,7 @@ workgroup memory by a tree of radix 8. The order of combination depends only on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Index, create
 from pydispatch.compiler.kernel_ir.combiners import combined
-from pydispatch.compiler.kernel_ir.hazards import SEVERAL_INVOCATIONS, Accesses
+from pydispatch.compiler.kernel_ir.hazards import SEVERAL_INVOCATIONS, Accesses, Key
 from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, shuffle
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
@@ -51,27 +52,22 @@ def combine_partials(
             results.
         values: For each result, the partial result of this invocation.
     """
-    build = workgroup.build(loop)
+    reduction = _AllReduce(workgroup, loop, ops)
     has_shuffles = workgroup.machine.warp > 0
     if not has_shuffles:
-        return [
-            _combine_in_tree(workgroup, loop, index, op, value)
-            for index, (op, value) in enumerate(zip(ops, values, strict=True))
-        ]
-    lanes = min(workgroup.machine.warp, workgroup.invocation_count)  # lanes of a warp
+        return [reduction.in_tree(index, value) for index, value in enumerate(values)]
+    count = workgroup.invocation_count
+    lanes = min(workgroup.machine.warp, count)  # lanes of a warp
     # Shuffles halve a warp in each step, so that all its lanes must be there, and their number be a power of two.
-    are_warps_whole = workgroup.invocation_count % lanes == 0 and lanes & (lanes - 1) == 0
+    are_warps_whole = count % lanes == 0 and lanes & (lanes - 1) == 0
     if not are_warps_whole:  # an element of each invocation
-        return _combine_in_array(
-            workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.invocation()
-        )
+        return reduction.in_array(values, count=count, position=workgroup.invocation())
+    build = workgroup.build(loop)
     warp_results = [_combine_in_warp(build, op, value, lanes) for op, value in zip(ops, values, strict=True)]
-    if workgroup.invocation_count == lanes:  # one warp: all lanes read the result of lane 0
+    if count == lanes:  # one warp: all lanes read the result of lane 0
         return [shuffle(build, value, mode=INDEX, offset=0, lanes=lanes) for value in warp_results]
     # An element of each warp, which lane 0 writes (`position=None`).
-    return _combine_in_array(
-        workgroup, loop, ops, warp_results, count=workgroup.invocation_count // lanes, position=None
-    )
+    return reduction.in_array(warp_results, count=count // lanes, position=None)
 
 
 def _combine_in_warp(build: Build, op: Operation, value: SSAValue, lanes: int) -> SSAValue:
@@ -86,47 +82,87 @@ def _combine_in_warp(build: Build, op: Operation, value: SSAValue, lanes: int) -
     return value
 
 
-def _combine_in_array(
-    workgroup: Workgroup,
-    loop: Operation,
-    ops: list[Operation],
-    values: list[SSAValue],
-    *,
-    count: int,
-    position: SSAValue | None,
-) -> list[SSAValue]:
-    """Insert the combination of `count` partial results through arrays in workgroup memory, and return the results.
+@dataclass(frozen=True)
+class _AllReduce:
+    """Combination of partial results through arrays in workgroup memory.
 
-    There is an array for each result. Every invocation combines its elements in order.
-
-    Args:
+    Attributes:
         workgroup: The rewriter of the entry point.
         loop: The reduction, before which operations are inserted.
         ops: For each result, the operation that combines two values.
-        values: For each result, the partial result of this invocation, or of its warp.
-        count: Elements of an array.
-        position: Index of the elements that this invocation writes; None for the number of its warp, whose lane 0 alone
-            writes.
     """
-    build, arrays = workgroup.build(loop), _scratch_arrays(workgroup, values, count)
-    keys = {array.owner for array in arrays}  # the operation of an allocation is the key of its accesses
-    workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
-    # Each invocation, or lane 0 of each warp, stores its partial results.
-    if position is None:
-        is_first_of_warp, warp_index = _warp_position(build, workgroup.invocation(), workgroup.machine.warp)
-        inner = build.when(is_first_of_warp)
-        _store_partials(inner, values, arrays, warp_index)
-        inner.end()
-    else:
-        _store_partials(build, values, arrays, position)
-    # After a barrier, every invocation loads and combines all of them.
-    workgroup.barrier(build)
-    results = [
-        _combine_loaded(build, op, [_load_partial(build, array, n, value.type) for n in range(count)])
-        for op, value, array in zip(ops, values, arrays, strict=True)
-    ]
-    workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
-    return results
+
+    workgroup: Workgroup
+    loop: Operation
+    ops: list[Operation]
+
+    def in_array(self, values: list[SSAValue], *, count: int, position: SSAValue | None) -> list[SSAValue]:
+        """Insert the combination of `count` partial results of each value, and return the results.
+
+        There is an array for each result. Every invocation combines its elements in order.
+
+        Args:
+            values: For each result, the partial result of this invocation, or of its warp.
+            count: Elements of an array.
+            position: Index of the elements that this invocation writes; None for the number of its warp, whose lane 0
+                alone writes.
+        """
+        workgroup, build = self.workgroup, self.workgroup.build(self.loop)
+        arrays = _scratch_arrays(workgroup, values, count)
+        keys = self._overwrite(arrays)
+        # Each invocation, or lane 0 of each warp, stores its partial results.
+        if position is None:
+            is_first_of_warp, warp_index = _warp_position(build, workgroup.invocation(), workgroup.machine.warp)
+            inner = build.when(is_first_of_warp)
+            _store_partials(inner, values, arrays, warp_index)
+            inner.end()
+        else:
+            _store_partials(build, values, arrays, position)
+        # After a barrier, every invocation loads and combines all of them.
+        workgroup.barrier(build)
+        results = [
+            _combine_loaded(build, op, [_load_partial(build, array, n, value.type) for n in range(count)])
+            for op, value, array in zip(self.ops, values, arrays, strict=True)
+        ]
+        workgroup.hazards.record(Accesses(reads=keys), by=SEVERAL_INVOCATIONS)
+        return results
+
+    def in_tree(self, index: int, value: SSAValue) -> SSAValue:
+        """Insert the combination of the partial results of all invocations by a tree of radix `RADIX`; return the
+        result.
+
+        The invocations store their partial results in an array of workgroup memory. Each step combines 8 elements into
+        one. With 128 invocations, invocation i of the first 16 combines the elements i, i + 16, ..., i + 112, and
+        stores the result in element i; then invocations 0 and 1 combine 8 of these 16 each. Every invocation combines
+        the 2 elements that remain, so that all have the result.
+
+        Args:
+            index: Ordinal of the result; results of different ordinals use different memory.
+            value: The partial result of this invocation.
+        """
+        workgroup, build, op = self.workgroup, self.workgroup.build(self.loop), self.ops[index]
+        invocation, count, type_ = workgroup.invocation(), workgroup.invocation_count, value.type
+        array = _scratch(workgroup, index, type_, count)
+        keys = self._overwrite([array])
+        _store_partial(build, value, array, invocation)
+        while count > RADIX and count % RADIX == 0:  # the first `count` elements are partial results
+            workgroup.barrier(build)
+            count //= RADIX
+            inner = build.when(build.compare("slt", invocation, count))
+            # In this step only invocation i reads and overwrites element i: there is no barrier between the two.
+            partials = _Partials(array, type_, invocation, length=RADIX, stride=count)
+            _store_partial(inner, _combine_partials(inner, op, partials), array, invocation)
+            inner.end()
+        workgroup.barrier(build)
+        total = _combine_partials(build, op, _Partials(array, type_, first=0, length=count, stride=1))
+        workgroup.hazards.record(Accesses(reads=keys), by=SEVERAL_INVOCATIONS)
+        return total
+
+    def _overwrite(self, arrays: list[SSAValue]) -> set[Key]:
+        """Insert a barrier if the memory of arrays may still be read, and return the keys of their accesses."""
+        keys: set[Key] = {array.owner for array in arrays}  # the operation of an allocation is its key
+        self.workgroup.write_scratch(self.loop, set(keys))
+        return keys
 
 
 def _store_partials(build: Build, values: Sequence[SSAValue], arrays: Sequence[SSAValue], position: SSAValue) -> None:
@@ -150,41 +186,6 @@ def _warp_position(build: Build, invocation: SSAValue, warp: int) -> tuple[SSAVa
     """
     first = build.compare("eq", build.binary(arith.AndIOp, invocation, warp - 1), 0)
     return first, build.binary(arith.ShRUIOp, invocation, warp.bit_length() - 1)
-
-
-def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
-    """Insert the combination of the partial results of all invocations by a tree of radix `RADIX`; return the result.
-
-    The invocations store their partial results in an array of workgroup memory. Each step combines 8 elements into one.
-    With 128 invocations, invocation i of the first 16 combines the elements i, i + 16, ..., i + 112, and stores the
-    result in element i; then invocations 0 and 1 combine 8 of these 16 each. Every invocation combines the 2 elements
-    that remain, so that all have the result.
-
-    Args:
-        workgroup: The rewriter of the entry point.
-        loop: The reduction, before which operations are inserted.
-        index: Ordinal of the result; results of different ordinals use different memory.
-        op: The operation that combines two values.
-        value: The partial result of this invocation.
-    """
-    build = workgroup.build(loop)
-    invocation, count, type_ = workgroup.invocation(), workgroup.invocation_count, value.type
-    array = _scratch(workgroup, index, type_, count)
-    keys = {array.owner}  # the operation of an allocation is the key of its accesses
-    workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
-    _store_partial(build, value, array, invocation)
-    while count > RADIX and count % RADIX == 0:  # the first `count` elements are partial results
-        workgroup.barrier(build)
-        count //= RADIX
-        inner = build.when(build.compare("slt", invocation, count))
-        # In this step only invocation i reads and overwrites element i: there is no barrier between the two.
-        partials = _Partials(array, type_, invocation, length=RADIX, stride=count)
-        _store_partial(inner, _combine_partials(inner, op, partials), array, invocation)
-        inner.end()
-    workgroup.barrier(build)
-    total = _combine_partials(build, op, _Partials(array, type_, first=0, length=count, stride=1))
-    workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
-    return total
 
 
 class _Partials(NamedTuple):

@@ -44,8 +44,8 @@ class TensorGather(TensorOp):
         batch_rank = _batch_rank(op)
         if axis < batch_rank:
             return Dim(op.indices, axis)
-        indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
-        dim = _slice_dims(op.source, indexed_dims, drops_indexed_dims)[axis - batch_rank]
+        indexed_dims, slice_dims = _dims_of_slices(op, op.gather_dims, op.source, result)
+        dim = slice_dims[axis - batch_rank]
         return 1 if dim in indexed_dims else Dim(op.source, dim)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -56,7 +56,7 @@ class TensorGather(TensorOp):
         of the element inside of the slice.
         """
         batch_rank = _batch_rank(op)
-        indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
+        indexed_dims, slice_dims = _dims_of_slices(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
 
         def gathered_element(builder: Builder) -> SSAValue:
@@ -64,13 +64,8 @@ class TensorGather(TensorOp):
             from the batch index `indices[:batch_rank]`, and at `indices[batch_rank:]` inside of the slice.
             """
             coordinates = _coordinates(elements, builder, op, sizes, indices[:batch_rank])
-            source_index = _index_of_slice_element(
-                op.source,
-                indexed_dims,
-                drops_indexed_dims,
-                coordinates=coordinates,
-                index_in_slice=indices[batch_rank:],
-            )
+            index_in_slice = indices[batch_rank:]
+            source_index = _index_of_slice_element(indexed_dims, coordinates, slice_dims, index_in_slice)
             return elements.at(builder, op.source, source_index)
 
         element_type = tensor_type(result).element_type
@@ -101,9 +96,9 @@ class TensorScatter(Update):
         s[b, x, 0, z]. It is in no group, and dimension 3 of s has the size of dimension 2 of d.
         """
         batch_rank = _batch_rank(op)
-        scattered_dims, drops_scattered_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        scattered_dims, slice_dims = _dims_of_slices(op, op.scatter_dims, op.dest, op.source)
         groups = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch_rank)]
-        for axis, d in enumerate(_slice_dims(op.dest, scattered_dims, drops_scattered_dims), batch_rank):
+        for axis, d in enumerate(slice_dims, batch_rank):
             if d not in scattered_dims:  # axis `axis` of the source goes along dimension d of the destination
                 groups.append([Dim(op.source, axis), Dim(op.dest, d)])
         return groups
@@ -114,12 +109,11 @@ class TensorScatter(Update):
         The search is a loop over all slices that compares their coordinates with `indices`, the index of the element in
         the result. An update in place needs no search: it writes each element of the slices to its `position`.
         """
-        scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        scattered_dims, slice_dims = _dims_of_slices(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]  # the last dimension has the coordinates of one slice
         # The index of the element in each slice that contains it, along whose scattered dimensions, if any, it is 0: if
         # dimension 1 is scattered, it is [x, z] or [x, 0, z] for the element r[x, y, z].
-        slice_dims = _slice_dims(op.dest, scattered_dims, drops_indexed_dims)
         index_in_slice: list[Index] = [0 if d in scattered_dims else indices[d] for d in slice_dims]
 
         def search_slice(builder: Builder, slice_number: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -131,11 +125,9 @@ class TensorScatter(Update):
             """
             slice_index = builder.split(slice_number, batch)  # index in the batch dimensions
             coordinates = _coordinates(elements, builder, op, sizes, slice_index)
-            has_element: SSAValue | bool = True
-            for dimension, coordinate in zip(scattered_dims, coordinates, strict=True):
-                has_element = both(builder, has_element, equal(builder, indices[dimension], coordinate))
+            own_coordinates = [indices[d] for d in scattered_dims]
             written = builder.choose(
-                has_element,
+                _are_equal(builder, own_coordinates, coordinates),
                 lambda inner: elements.at(inner, op.source, [*slice_index, *index_in_slice]),
                 lambda inner: carried[0],
             )
@@ -150,13 +142,11 @@ class TensorScatter(Update):
 
         indices: index of the element in the tensor of slices: the batch dimensions, then the position in the slice.
         """
-        scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        scattered_dims, slice_dims = _dims_of_slices(op, op.scatter_dims, op.dest, op.source)
         batch_rank = _batch_rank(op)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         coordinates = _coordinates(elements, build, op, sizes, indices[:batch_rank])
-        return _index_of_slice_element(
-            op.dest, scattered_dims, drops_indexed_dims, coordinates=coordinates, index_in_slice=indices[batch_rank:]
-        )
+        return _index_of_slice_element(scattered_dims, coordinates, slice_dims, indices[batch_rank:])
 
 
 def _batch_rank(op: Any) -> int:
@@ -164,12 +154,16 @@ def _batch_rank(op: Any) -> int:
     return len(shape_of(op.indices)) - 1
 
 
-def _indexed_dims(op: Any, dims: Any, tensor: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
-    """Return the dimensions of the tensor that the coordinates index, and whether the slices lack these dimensions.
+def _dims_of_slices(op: Any, dims: Any, tensor: SSAValue, slices: SSAValue) -> tuple[list[int], list[int]]:
+    """Return the dimensions of the tensor that coordinates index, and for each axis of a slice the dimension that it
+    goes along.
+
+    For a tensor of rank 3 whose dimension 1 is indexed, they are [1] and [0, 2] if slices lack this dimension, and [1]
+    and [0, 1, 2] if they have it, with size 1.
 
     Args:
         op: The gather or scatter.
-        dims: Its attribute that lists these dimensions, `gather_dims` or `scatter_dims`.
+        dims: Its attribute that lists the indexed dimensions, `gather_dims` or `scatter_dims`.
         tensor: The tensor that is gathered from or scattered into.
         slices: The tensor of slices, whose first dimensions count the slices.
     """
@@ -177,19 +171,7 @@ def _indexed_dims(op: Any, dims: Any, tensor: SSAValue, slices: SSAValue) -> tup
     rank, slice_rank = len(shape_of(tensor)), len(shape_of(slices)) - _batch_rank(op)
     if slice_rank not in (rank, rank - len(indexed_dims)):
         raise unsupported(op, f"slices of rank {slice_rank} do not fit a tensor of rank {rank}")
-    drops_indexed_dims = slice_rank != rank
-    return indexed_dims, drops_indexed_dims
-
-
-def _slice_dims(tensor: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool) -> list[int]:
-    """Return for each axis of a slice of `tensor` the dimension of the tensor that the axis goes along.
-
-    `indexed_dims` are the dimensions of the tensor that the coordinates of a slice index. For a tensor of rank 3 and
-    the indexed dimension 1, return [0, 2] if slices drop this dimension (`drops_indexed_dims`), and [0, 1, 2] if they
-    have it, with size 1.
-    """
-    dims = range(len(shape_of(tensor)))
-    return [d for d in dims if d not in indexed_dims] if drops_indexed_dims else list(dims)
+    return indexed_dims, [d for d in range(rank) if slice_rank == rank or d not in indexed_dims]
 
 
 def _coordinates(
@@ -212,33 +194,31 @@ def _coordinates(
     return coordinates
 
 
-def _index_of_slice_element(
-    tensor: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool, *, coordinates: Sequence[Index],
-    index_in_slice: Sequence[Index],
-) -> list[Index]:  # fmt: skip
-    """Return the index in a tensor of an element of a slice, from the slice's coordinates and the index in the slice.
+def _are_equal(build: Builder, lhs: Sequence[Index], rhs: Sequence[Index]) -> SSAValue | bool:
+    """Emit whether two lists of indices are equal, and return the condition: an i1, or a bool if it is known."""
+    are_equal: SSAValue | bool = True
+    for left, right in zip(lhs, rhs, strict=True):
+        are_equal = both(build, are_equal, equal(build, left, right))
+    return are_equal
 
-    With `indexed_dims` [1], coordinates [7] and the index [x, z] inside of a slice that drops dimension 1, it is [x, 7,
-    z]. It is the same for the index [x, 0, z] if slices keep the dimension.
+
+def _index_of_slice_element(
+    indexed_dims: list[int], coordinates: Sequence[Index], slice_dims: list[int], index_in_slice: Sequence[Index]
+) -> list[Index]:
+    """Return the index in a tensor of an element of a slice.
+
+    With `indexed_dims` [1], coordinates [7] and the index [x, z] in a slice along the dimensions [0, 2], it is [x, 7,
+    z]. It is the same for the index [x, 0, z] in a slice that has dimension 1, too.
 
     Args:
-        tensor: The tensor.
-        indexed_dims: Dimensions of the tensor that the coordinates are for.
-        drops_indexed_dims: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is
-            skipped.
-        coordinates: Coordinates, in the order of `indexed_dims`.
-        index_in_slice: Index inside of the slice.
+        indexed_dims: Dimensions of the tensor that the coordinates index.
+        coordinates: Coordinates of the slice, in the order of `indexed_dims`.
+        slice_dims: For each axis of the slice, the dimension of the tensor that it goes along.
+        index_in_slice: Index of the element in the slice.
     """
-    inside = iter(index_in_slice)
-    indices: list[Index] = []
-    for dimension in range(len(shape_of(tensor))):
-        if dimension in indexed_dims:
-            if not drops_indexed_dims:
-                next(inside)
-            indices.append(coordinates[indexed_dims.index(dimension)])
-        else:
-            indices.append(next(inside))
-    return indices
+    index_of_dim = dict(zip(slice_dims, index_in_slice, strict=True))
+    index_of_dim.update(zip(indexed_dims, coordinates, strict=True))
+    return [index_of_dim[dim] for dim in sorted(index_of_dim)]
 
 
 RULES: list[type[TensorOp]] = [TensorGather, TensorScatter]
