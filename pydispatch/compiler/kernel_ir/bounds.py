@@ -74,6 +74,12 @@ def hoist_invariants(entry: Entry, loop: scf.ParallelOp) -> None:
             parent.insert_op_before(op, loop)
 
 
+def counts_from_0_by_1(loop: scf.ParallelOp) -> bool:
+    """Return whether the lower bounds of a parallel loop are 0 and its steps 1 along all axes."""
+    lower, steps = (list(map(constant_or_value, side)) for side in (loop.lowerBound, loop.step))
+    return lower == [0] * len(lower) and steps == [1] * len(steps)
+
+
 def conditions_of(block: Block) -> Iterator[SSAValue]:
     """Yield the values whose conjunctions are the conditions of the branches in a block, at any depth."""
     for op in walk(block):

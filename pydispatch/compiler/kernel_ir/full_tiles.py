@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import BoolAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.bounds import counts_from_0_by_1
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.types import is_float
@@ -48,10 +49,7 @@ def separate_full_tiles(function: FuncOp) -> None:
     entry = Entry(function)
     for loop in [op for op in walk(function) if isinstance(op, scf.ParallelOp)]:
         columns = constant_or_value(loop.upperBound[-1])
-        is_unit_loop = not loop.initVals and all(
-            constant_or_value(lower) == 0 and constant_or_value(step) == 1
-            for lower, step in zip(loop.lowerBound, loop.step, strict=True)
-        )
+        is_unit_loop = not loop.initVals and counts_from_0_by_1(loop)
         has_few_columns = not isinstance(columns, int) or columns < FEWEST_COLUMNS  # or unknown ones
         if not is_unit_loop or has_few_columns or _copies_gathered_rows(loop):
             continue

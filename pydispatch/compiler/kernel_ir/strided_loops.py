@@ -12,6 +12,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.bounds import counts_from_0_by_1
 from pydispatch.compiler.kernel_ir.build import Index, constant_or_value
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import MOST_BYTES_OF_VALUE
 from pydispatch.compiler.kernel_ir.readers import counts_indices
@@ -81,9 +82,8 @@ def _invocations(loop: scf.ParallelOp) -> int | None:
     """Return the trip count of a parallel loop over at least `FEWEST` invocations from 0 on; None for other loops."""
     if len(loop.body.block.args) != 1 or loop.initVals:
         return None
-    low, high, step = (constant_or_value(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
-    counts_from_0_by_1 = low == 0 and step == 1
-    return high if counts_from_0_by_1 and isinstance(high, int) and high >= FEWEST else None
+    high = constant_or_value(loop.upperBound[0])
+    return high if counts_from_0_by_1(loop) and isinstance(high, int) and high >= FEWEST else None
 
 
 def _may_be_repeated(op: Operation, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> bool:

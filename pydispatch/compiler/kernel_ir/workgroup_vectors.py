@@ -32,6 +32,7 @@ from pydispatch.compiler.kernel_ir.bounds import (
     Bound,
     bounds_of,
     conditions_of,
+    counts_from_0_by_1,
     hoist_invariants,
     is_plain,
     range_inside,
@@ -153,15 +154,14 @@ def _phase_of(loop: Operation) -> Phase | None:
     """
     if not isinstance(loop, scf.ParallelOp) or loop.initVals or len(loop.body.block.args) != 1:
         return None
-    low, high, step = (constant_or_value(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
     # The maximum number of invocations: the upper bound, or the constant of a minimum with another value.
-    most = high
+    most = high = constant_or_value(loop.upperBound[0])
     if not isinstance(high, int) and isinstance(high.owner, arith.MinSIOp):
         most = next((value for value in map(constant_or_value, high.owner.operands) if isinstance(value, int)), high)
     if not isinstance(most, int) or most < LANES or most % LANES != 0:
         return None
-    counts_from_0_by_1 = low == 0 and step == 1
-    if not counts_from_0_by_1 or WHOLE_VECTORS in loop.attributes:  # with the mark, it becomes vectors without a loop
+    # A loop with the mark `WHOLE_VECTORS` becomes vectors without a loop.
+    if not counts_from_0_by_1(loop) or WHOLE_VECTORS in loop.attributes:
         return None
     return Phase(loop, most) if all(map(is_plain, walk(loop.body.block))) else None
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.ranges import Range
+from pydispatch.ir.values import shape_of
 
 Constant = np.ndarray[Any, Any]
 """A constant: an f64 array with the dimensions of the result; those along which it does not vary have size 1."""
@@ -42,6 +44,16 @@ class Element:
     def width(self) -> int:
         """Bits of the stored integer; an index, which has no width of its own, counts as 64."""
         return bit_width(element_of(self.tensor)) or 64
+
+    def is_in_order(self, shape: Sequence[int]) -> bool:
+        """Return whether `tensor` has this shape, and `index` is the index of the element in a computed tensor of it.
+
+        In a dimension of size 1, any index is 0.
+        """
+        return shape_of(self.tensor) == shape and all(
+            size == 1 or (isinstance(index, AffineDimExpr) and index.position == axis)
+            for axis, (index, size) in enumerate(zip(self.index.results, shape, strict=True))
+        )
 
     @property
     def range(self) -> Range:

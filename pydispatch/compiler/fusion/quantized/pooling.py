@@ -16,7 +16,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType, f32, i32
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.elimination import erase_unused
@@ -207,7 +207,7 @@ def stored_of(value: SSAValue) -> Stored | None:
         return None
     zero = -offset / scale
     is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
-    if not is_integer or not _is_in_order(element, shape_of(value)):
+    if not is_integer or not element.is_in_order(shape_of(value)):
         return None
     return Stored(element.tensor, element.signed, scale, round(zero))
 
@@ -231,17 +231,6 @@ def _affine_byte(value: SSAValue) -> tuple[Element, float, float] | None:
     if varies or not isinstance(element, Element) or element.width != BYTE_BITS:
         return None
     return element, factor.item(), real.offset.item()
-
-
-def _is_in_order(element: Element, shape: Sequence[int]) -> bool:
-    """Return whether the stored element that computes an element of a tensor of this shape has the same index.
-
-    In a dimension of size 1, any index is 0.
-    """
-    return shape_of(element.tensor) == shape and all(
-        size == 1 or (isinstance(index, AffineDimExpr) and index.position == axis)
-        for axis, (index, size) in enumerate(zip(element.index.results, shape, strict=True))
-    )
 
 
 def _reduced(
@@ -336,15 +325,9 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
     window_loops = [d for d in dims if d in generic.reduced_loops]
     if len(outer_loops) > 1 or len(window_loops) > 1:
         return False
-    # The tensor is at the indices from low_width to low_width + size - 1 of the padded tensor.
-    loop_count = len(generic.iterators)
-    return all(
-        any(
-            low_width <= _index_at(expr, {**window, **step}, loop_count) < low_width + size
-            for step in _iterations(generic, window_loops)
-        )
-        for window in _iterations(generic, outer_loops)
-    )
+    windows, steps = _iterations(generic, outer_loops), _iterations(generic, window_loops)
+    image, loop_count = range(low_width, low_width + size), len(generic.iterators)  # the indices of the tensor
+    return all(any(_index_at(expr, {**window, **step}, loop_count) in image for step in steps) for window in windows)
 
 
 def _iterations(generic: Structured, loops: Sequence[int]) -> list[dict[int, int]]:

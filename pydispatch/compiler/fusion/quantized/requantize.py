@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import replace_with
 from pydispatch.compiler.fusion.elimination import erase_unused
@@ -112,12 +112,9 @@ def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
         return None
     # Offset and shift cancel out. The offset is then an integer like the shift, so that rounding changes nothing.
     adds_nothing = not (value.offset + value.shift).any()
-    is_in_order = all(
-        size == 1 or (isinstance(index, AffineDimExpr) and index.position == axis)  # of size 1: any index is 0
-        for axis, (index, size) in enumerate(zip(source.index.results, shape_of(op.results[0]), strict=True))
-    )
     low, high = value.unclamped_range
     clamps_nothing = value.low <= low and high <= value.high
+    is_in_order = source.is_in_order(shape_of(op.results[0]))
     return source.tensor if is_in_order and clamps_nothing and adds_nothing else None
 
 

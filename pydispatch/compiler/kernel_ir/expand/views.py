@@ -6,7 +6,7 @@ Offset, sizes and strides are computed in arith. `pyd.layout` queries the ones t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, memref
@@ -132,15 +132,18 @@ def _cast_to_result_type(build: Build, op: Operation, view: Strided) -> list[SSA
     offset, sizes, strides = layout_of(type_)  # by the type; None for each dynamic one
     if len(sizes) != len(view.sizes):
         raise CompileError(f"{op_name(op)} gives rank {len(view.sizes)}, its type {type_} has rank {len(sizes)}")
-    stated = replace(
-        view,
-        offset=view.offset if offset is None else offset,
-        sizes=tuple(computed if size is None else size for computed, size in zip(view.sizes, sizes, strict=True)),
-        strides=tuple(
-            computed if stride is None else stride for computed, stride in zip(view.strides, strides, strict=True)
-        ),
+    layout = Strided(
+        view.storage,
+        _stated_or_computed(offset, view.offset),
+        tuple(map(_stated_or_computed, sizes, view.sizes)),
+        tuple(map(_stated_or_computed, strides, view.strides)),
     )
-    return [_cast(build, stated, type_)]
+    return [_cast(build, layout, type_)]
+
+
+def _stated_or_computed(stated: int | None, computed: Index) -> Index:
+    """Return the offset, size or stride that a type states; the computed one if the type states none."""
+    return computed if stated is None else stated
 
 
 def _cast_view(build: Build, op: Operation) -> list[SSAValue]:

@@ -39,13 +39,12 @@ def interleaved_loads(block: Block, stride_of: Callable[[SSAValue], int | None])
             key = op.memref, stride, tuple(map(numbering.of, (*outer, base)))
             groups.setdefault(key, {}).setdefault(offset, []).append(op)
     # Loads are interleaved if their offsets are as many successive numbers as the stride.
-    return {
-        op
-        for (_, stride, _), group in groups.items()
-        if sorted(group) == list(range(min(group), min(group) + stride))
-        for loads in group.values()
-        for op in loads
-    }
+    loads = set[Operation]()
+    for (_, stride, _), loads_at in groups.items():
+        offsets = sorted(loads_at)
+        if offsets == list(range(offsets[0], offsets[0] + stride)):
+            loads.update(*loads_at.values())
+    return loads
 
 
 def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
