@@ -101,9 +101,6 @@ def _root(value: SSAValue) -> int | None:
 
     Every tensor on the way, including `value` and the argument, must have the next operation as its only reader:
     another one might see the updated elements.
-
-    Args:
-        value: A tensor that the function returns.
     """
     updates = 0  # an argument that is returned unchanged is not updated in place
     while isinstance(value.owner, Operation):

@@ -112,10 +112,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     the axis of the concatenation, so that results of the parts can be combined. Any other reader, for which the result
     is None, needs the whole tensor, or reads elements of another part.
 
-    Args:
-        op: The reader.
-        values: The concatenation and tensors that are computed from it elementwise.
-        axis: The axis of the concatenation.
+    values: the concatenation and tensors that are computed from it elementwise. axis: its axis.
     """
     if not isinstance(op, GenericOp) or len(op.results) != 1:
         return None
@@ -216,10 +213,7 @@ class _Parts:
         For the maximum of [8][129] along axis 1, whose first part [8][128] has the maximum `total` of [8], the result
         is max(column[i, 0], total[i]).
 
-        Args:
-            op: The reduction, whose body is copied.
-            column: The column, which has one dimension, of size 1, more than the result.
-            total: The result so far.
+        column: has one dimension, of size 1, more than the result. total: the result so far.
         """
         type_ = cast("TensorType[Attribute]", total.type)
         rank = type_.get_num_dims()

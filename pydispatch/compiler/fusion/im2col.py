@@ -277,10 +277,7 @@ def _has_static_matrices(convolution: Convolution, generic: Structured) -> bool:
 def _has_known_order(convolution: Convolution, result_dims: Sequence[int], filter_order: Sequence[int]) -> bool:
     """Return whether result and filter have the order of dimensions that `Convolution` states for their layout.
 
-    Args:
-        convolution: The convolution.
-        result_dims: The loops that index the dimensions of the result, in order.
-        filter_order: The loops that index the dimensions of the filter, in order.
+    result_dims, filter_order: the loops that index the dimensions of result and filter, in order.
     """
     batches, rows, spatial, steps = convolution.batches, convolution.rows, convolution.spatial, convolution.steps
     if convolution.channels_last:

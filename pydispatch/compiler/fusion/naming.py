@@ -79,9 +79,7 @@ def _is_window(position: AffineExpr, iterators: Sequence[str]) -> bool:
     - 16 * d0 + d1 of two parallel loops is no window: together they count along the dimension, as the panels and the
       columns of a panel do. The same holds for two reduction loops.
 
-    Args:
-        position: Index along the dimension, over the loops.
-        iterators: "parallel" or "reduction" for each loop.
+    iterators: "parallel" or "reduction" for each loop.
     """
     kinds = [iterators[d] for d in position.used_dims()]
     return not isinstance(position, AffineDimExpr) and (len(kinds) < 2 or len(set(kinds)) > 1)

@@ -186,10 +186,7 @@ class _ElementwiseSplitter:
         reads the tensor of s and contains a clone of the constant 2. If a tensor holds `value` already, such as an
         operand that the body yields, the generic copies it.
 
-        Args:
-            value: The value.
-            output: The tensor that the generic writes.
-            map_: Map from the loops to the element of `output`.
+        map_: map from the loops to the element of `output`, the tensor that the generic writes.
         """
         ops, read = self._computation_of(value)  # operations to clone, and the values that they read from tensors
         assert isinstance(output.type, TensorType)

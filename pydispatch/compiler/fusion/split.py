@@ -126,11 +126,7 @@ def _reduce_partials(op: GenericOp, combine: Operation, partials: SSAValue, axis
 
     Partial results [64, 16] with the axis 0 are reduced to the result [16]. The initial values are those of `op`.
 
-    Args:
-        op: The reduction.
-        combine: The operation of its body that combines two values.
-        partials: The partial results: a tensor of the result's shape with one more dimension.
-        axis: Index of that dimension in `partials`.
+    combine: the operation of its body that combines two values. axis: the dimension that the result lacks.
     """
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
@@ -289,12 +285,7 @@ def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts:
     With 8 parts, [1000, 16] becomes [8, 125, 16]. Return the result, or the operand itself if `loop` indexes none of
     its dimensions.
 
-    Args:
-        op: The reduction.
-        value: Its operand.
-        map_: The indexing map of the operand.
-        loop: Number of the loop.
-        parts: Number of parts, a divisor of the loop's size.
+    parts: number of parts, a divisor of the loop's size.
     """
     shape = list(shape_of(value))
     groups: list[list[int]] = []

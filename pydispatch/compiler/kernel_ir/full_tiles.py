@@ -118,10 +118,7 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
         if start <=u start + 31 and start + 31 <u n { parallel j in 0..32 { if true { y[start + j] = x[start + j] } } }
         else { the loop as it was }
 
-    Args:
-        entry: Start of the function, which receives constants.
-        loop: The loop, without results.
-        comparisons: The comparisons of its body by `_comparisons`, at least one.
+    comparisons: at least one, from `_comparisons`.
     """
     build = Build.before(entry, loop)
     is_full = _is_full(build, comparisons)

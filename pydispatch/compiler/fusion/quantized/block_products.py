@@ -189,10 +189,7 @@ class _Product:
         Stored integers [4096, 64] that loops over 128 blocks, 32 steps and 64 columns read are first reshaped to [128,
         32, 64].
 
-        Args:
-            ops: List that receives a reshape of the weights, after which each loop indexes a dimension of its own.
-            body: The body of the new product.
-            space: Its loops.
+        ops: list that receives a reshape of the weights, after which each loop indexes a dimension of its own.
         """
         # Digits: for each dimension of the stored tensor, the loops that index it, such as d0 and d1 for 4 * d0 + d1.
         weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))

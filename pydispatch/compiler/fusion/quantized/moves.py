@@ -64,9 +64,7 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     `quantize(gather(source, indices))` moves f32; it becomes `gather(quantize(source), indices)`, which moves bytes.
     The source must not have more elements than the result: the operations would be computed more often.
 
-    Args:
-        op: The gather, a generic.
-        extract: The operation in its body that reads the source.
+    extract: the operation in its body that reads the source.
     """
     source, result = extract.tensor, op.results[0]
     chain = _chain_after(op)

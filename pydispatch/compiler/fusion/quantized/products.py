@@ -170,10 +170,7 @@ def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequen
 
     The operations compute sum((a - p) * (b - q)) from the given `total`, sum(a * b), for the zero points p and q.
 
-    Args:
-        contraction: The product.
-        total: The i32 sums of the products of bytes.
-        shifted: The two factors, as bytes with their zero points.
+    total: the i32 sums of the products of bytes. shifted: the factors, as bytes with their zero points.
     """
     loops, body, corrections = _loops_of_result(contraction), GenericBody(), CorrectionTerms(contraction)
     identity = AffineMap.identity(loops.num_dims)

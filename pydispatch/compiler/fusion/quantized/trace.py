@@ -129,9 +129,7 @@ class Tracer:
 
         Raises Unrecognized for other elements.
 
-        Args:
-            value: The tensor.
-            index: Map from the dimensions of the traced result to those of `value`.
+        index: map from the dimensions of the traced result to those of `value`.
         """
         constant = _constant(value)
         if constant is not None:

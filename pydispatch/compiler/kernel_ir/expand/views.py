@@ -186,9 +186,7 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
     Dimensions of size 1 are dropped such that the sizes and strides of the remaining ones match the result type: of
     sizes [1, 4, 1] for a result of sizes [4, 1], dimensions 1 and 2 remain. Raises CompileError if they cannot match.
 
-    Args:
-        op: The subview.
-        sizes, strides: Size and stride of the subview in each dimension of the source.
+    sizes, strides: those of the subview in each dimension of the source.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):

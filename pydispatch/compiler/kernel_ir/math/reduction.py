@@ -84,9 +84,7 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
     word. The lowest word of the product is cut off: it is below the precision. Carries out of the highest are cut off,
     too: they are multiples of four quarter turns.
 
-    Args:
-        digits: The number as six half words, lowest first.
-        factor: The factor.
+    digits: the number as six half words, lowest first.
     """
     half = factor.width // 2
     mask = (1 << half) - 1

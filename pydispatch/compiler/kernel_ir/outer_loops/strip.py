@@ -327,12 +327,7 @@ class Strip(LaneLoops):
         The region computes the condition and passes values on, the results. While the lane is active, they are stored;
         once its condition was false, its results stay as they are.
 
-        Args:
-            block: The region, which ends with the condition and the values that are passed on.
-            memories: The memories of the loop.
-            build: Builder inside the loop over the lanes.
-            lane: Index of the lane.
-            copies: Copies in this lane of values of the original loop.
+        `build` is inside the loop over lanes, and `copies` has the values of the original loop in this lane.
         """
         *operations, condition = block.ops
         assert isinstance(condition, scf.ConditionOp)

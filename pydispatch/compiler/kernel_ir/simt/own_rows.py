@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from pydispatch.compiler.kernel_ir.bounds import counts_from_0_by_1
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, constant_or_value, create, replace
-from pydispatch.compiler.kernel_ir.readers import op_name, segments
+from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.reduce import can_distribute
 from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL
@@ -142,12 +143,9 @@ def _sizes_from_0_by_1(loop: scf.ParallelOp) -> list[Index] | None:
 
     Return None for other loops, among them a reduction that every invocation runs completely.
     """
-    if loop.results and not can_distribute(loop):
+    if (loop.results and not can_distribute(loop)) or not counts_from_0_by_1(loop):
         return None
-    lower, upper, step, _ = segments(loop, 4)
-    if any(constant_or_value(low) != 0 for low in lower) or any(constant_or_value(by) != 1 for by in step):
-        return None
-    return [constant_or_value(end) for end in upper]
+    return list(map(constant_or_value, loop.upperBound))
 
 
 def outermost_parallel(op: Operation) -> Operation:
