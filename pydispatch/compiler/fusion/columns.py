@@ -213,7 +213,7 @@ class _Parts:
         For the maximum of [8][129] along axis 1, whose first part [8][128] has the maximum `total` of [8], the result
         is max(column[i, 0], total[i]).
 
-        column: has one dimension, of size 1, more than the result. total: the result so far.
+        column: the column, which has one dimension, of size 1, more than the result. total: the result so far.
         """
         type_ = cast("TensorType[Attribute]", total.type)
         rank = type_.get_num_dims()

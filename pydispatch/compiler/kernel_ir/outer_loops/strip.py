@@ -349,9 +349,9 @@ class _WhileMemories:
     """Memories of an `scf.while`, each with an element for each lane.
 
     Attributes:
-        carried: Of the values that its first region takes.
-        results: Of the values that its first region passes on.
-        active: Of whether a lane has not left the loop.
+        carried: The memories of the values that the first region takes.
+        results: The memories of the values that the first region passes on.
+        active: The memory of whether a lane has not left the loop.
     """
 
     carried: list[SSAValue]
