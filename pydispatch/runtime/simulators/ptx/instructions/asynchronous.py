@@ -155,7 +155,7 @@ class _CopiedSource(NamedTuple):
         return cls(count, read_whole, source_size, byte_resolver, base, source.offset)
 
     def read(self, regs: list[Any]) -> Any:
-        """Return the bytes to store for each thread, uint8 [threads, byte_count]; those beyond its source size are 0."""
+        """Return the bytes to store for each thread, uint8 [threads, byte_count]; 0 beyond its source size."""
         n = regs[FRAME_SLOT].n
         data = np.zeros((n, self.byte_count), np.uint8)
         if self.source_size is not None:
