@@ -347,10 +347,7 @@ class BlockProducts(PanelWorkgroup):
             total = load(build, self.totals, total_index)
             if parameters.offset is not None:
                 total = self._multiply_add(build, row.row_sum, parameters.offset, total)
-            if parameters.scale is None:
-                total = build.add(arith.AddfOp(total, product))
-            else:
-                total = self._multiply_add(build, product, parameters.scale, total)
+            total = self._multiply_add(build, product, parameters.scale, total)
             self.frame.elements.store(build, total, self.totals, [total_index])
 
     def _parameters_of_column(self, build: Builder, position: _Position, column_of_panel: Index) -> _ColumnParameters:
@@ -384,12 +381,14 @@ class BlockProducts(PanelWorkgroup):
         integer = join_products(build, products, row.zero_terms)
         return build.add(arith.MulfOp(integer, row.unit))
 
-    def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue, addend: SSAValue) -> SSAValue:
-        """Emit lhs * rhs + addend, and return it.
+    def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue | None, addend: SSAValue) -> SSAValue:
+        """Emit lhs * rhs + addend, and return it; `rhs` is None for 1.
 
         If A was converted to bytes, it is a fused multiply-add, which every CPU with dot products of bytes has. Other
         CPUs may lack the instruction: a multiplication and an addition are emitted.
         """
+        if rhs is None:
+            return build.add(arith.AddfOp(addend, lhs))
         has_fused_multiply_add = self.sizes.byte_digits > 0
         if has_fused_multiply_add:
             return build.add(math.FmaOp(lhs, rhs, addend))

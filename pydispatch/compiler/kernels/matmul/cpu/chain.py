@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import lcm
 
 from xdsl.dialects import arith, func
@@ -260,25 +261,30 @@ class _ChainEmitter:
         (nest,) = analyse(self.frame, [nest_of_rows])
         allocate_rows(self.frame, nest)  # memory for values that a row stores for its later loops
         columns = self._restrict_columns()  # the number of visited columns: the others are hidden, and not computed
-        rank_without_columns = len(shape_of(chain.rows)) - 1
-
-        def store_element(inner: Builder, indices: list[Index]) -> None:
-            """Emit one element of `chain.rows`, the last operation's result, and its store in the buffer."""
-            self._store(inner, elements.at(inner, chain.rows, indices), indices)
-
-        def emit_row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the operations on row `i` of the workgroup: its reductions, then its elements in all `columns`."""
-            indices = self.rows.indices(inner, i, rank=rank_without_columns)
-            elements.begin_row(indices)  # the memory that `allocate_rows` allocated has values of this row from here on
-            nest.emit_row_reductions(elements, inner, indices)
-            emit_inner(inner, indices, dims=[columns], low=0, high=columns, write=store_element)
-            return []
-
-        build.loop(0, self.rows.span.extent, [], emit_row, index_below=self.rows.tiles.rows)
+        row_count, most_rows = self.rows.span.extent, self.rows.tiles.rows
+        build.loop(0, row_count, [], partial(self._emit_row, nest, columns), index_below=most_rows)
         # From here on, the buffer has `chain.rows` instead of the scores, and the memory of single rows is not valid.
         elements.forget_rows()
         elements.forget(chain.scores)
         self._read_from_buffer(chain.rows)
+
+    def _emit_row(
+        self, nest: LoopNest, columns: Index, build: Builder, row: Index, carried: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit the row-wise operations on a row of the workgroup: its reductions, then its elements in all `columns`.
+
+        This is the body of a loop over rows that carries no values. `nest` has the operations.
+        """
+        elements = self.frame.elements
+        indices = self.rows.indices(build, row, rank=len(shape_of(self.chain.rows)) - 1)
+        elements.begin_row(indices)  # the memory that `allocate_rows` allocated has values of this row from here on
+        nest.emit_row_reductions(elements, build, indices)
+        emit_inner(build, indices, dims=[columns], low=0, high=columns, write=self._store_result)
+        return []
+
+    def _store_result(self, build: Builder, indices: list[Index]) -> None:
+        """Emit one element of `chain.rows`, the last operation's result, and its store in the buffer."""
+        self._store(build, self.frame.elements.at(build, self.chain.rows, indices), indices)
 
     def _restrict_columns(self) -> Index:
         """Let loops that are emitted later visit only the columns before `column_end`, and return their number.

@@ -85,15 +85,13 @@ class Epilogue:
             factor_sums: Sums of packed rows of A and of packed columns of B, which correct sums of products if packing
                 subtracted a constant from the elements; None for no correction.
         """
-        contraction, schedule, height = self.nest.plan.contraction, self.nest.plan.schedule, self.transposed_height
-        # Sums in memory are [row][column] or, transposed, [column][row].
-        stored = self._transpose(build, sums) if height > 0 else sums
+        contraction, is_transposed = self.nest.plan.contraction, self.transposed_height > 0
+        stored = self._transpose(build, sums) if is_transposed else sums
 
         def emit_element(inner: Builder, i: Index, j: Index) -> None:
             """Emit the outputs at row `i` and column `j` of `block`, from its `stored` sums and `factor_sums`."""
             indices = result_indices(inner, contraction, region, block, i, j)
-            is_transposed = height > 0
-            index = stored.element(inner, j, i, height) if is_transposed else stored.element(inner, i, j, schedule.nr)
+            index = stored.element(inner, j, i) if is_transposed else stored.element(inner, i, j)
             total = load(inner, stored.buffer, index)
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
@@ -101,24 +99,21 @@ class Epilogue:
 
         # The inner loop is over contiguous sums and outputs.
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        if height > 0:
-            for_each_element(build, columns, rows, width=schedule.mr, body=lambda b, j, i: emit_element(b, i, j))
+        if is_transposed:
+            for_each_element(build, columns, rows, width=sums.rows, body=lambda b, j, i: emit_element(b, i, j))
         else:
-            for_each_element(build, rows, columns, width=schedule.nr, body=emit_element)
+            for_each_element(build, rows, columns, width=sums.columns, body=emit_element)
 
     def _transpose(self, build: Builder, sums: BlockSums) -> BlockSums:
         """Emit the transposition of a block's sums, [row][column], to [column][row] in other memory; return the latter.
 
-        A column is `schedule.mr` sums, padded to `transposed_height`; the epilogue does not store results for the
-        padding.
+        A column is padded to `transposed_height`; the epilogue does not store results for the padding.
         """
-        plan, height = self.nest.plan, self.transposed_height
-        nr = plan.schedule.nr
-        transposed = BlockSums(self.frame.elements.fresh(plan.sum_type, nr * height), offset=0)
-        rows_of_sums = StridedBlock(sums.buffer, sums.offset, stride=nr)
-        columns_of_sums = StridedBlock(transposed.buffer, transposed.offset, stride=height)
-        transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=height, columns=nr)
-        return transposed
+        height, width = self.transposed_height, sums.columns
+        buffer = self.frame.elements.fresh(self.nest.plan.sum_type, width * height)
+        source, target = StridedBlock(sums.buffer, sums.offset, stride=width), StridedBlock(buffer, 0, stride=height)
+        transpose_block(build, source, target, rows=height, columns=width)
+        return BlockSums(buffer, offset=0, rows=width, columns=height)
 
     def _store_outputs(self, build: Builder, indices: Sequence[Index], total: SSAValue) -> None:
         """Emit the computation of one element of each output from `total`, and its store.

@@ -93,9 +93,9 @@ class FactorSums:
 
         def add_panel(inner: Builder, j: Index) -> None:
             """Emit the product of a row of ones and the `nr` columns of panel `j` of B, added to their sums."""
-            sums = BlockSums(column_sums.buffer, offset=inner.times(j, nr))
+            sums = BlockSums(column_sums.buffer, offset=inner.times(j, nr), rows=1, columns=nr)
             block = nest.block(inner, region, row_index=0, column_index=j)
-            self.products.emit_factors(inner, region, (column_sums.ones, b), block, shape=(1, nr), sums=sums)
+            self.products.emit_factors(inner, region, (column_sums.ones, b), block, sums)
 
         emit_loop(build, panel_count, step=1, body=add_panel)
 
@@ -110,9 +110,9 @@ class FactorSums:
 
         def add_block(inner: Builder, i: Index) -> None:
             """Emit the product of the `mr` rows of block `i` of A and LANES columns of ones, added to their sums."""
-            sums = BlockSums(row_sums.buffer, offset=inner.times(i, mr * LANES))
+            sums = BlockSums(row_sums.buffer, offset=inner.times(i, mr * LANES), rows=mr, columns=LANES)
             block = nest.block(inner, region, row_index=i, column_index=0)
-            self.products.emit_factors(inner, region, (a, row_sums.ones), block, shape=(mr, LANES), sums=sums)
+            self.products.emit_factors(inner, region, (a, row_sums.ones), block, sums)
 
         emit_loop(build, block_count, step=1, body=add_block)
 

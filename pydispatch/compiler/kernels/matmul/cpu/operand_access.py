@@ -192,9 +192,6 @@ def _problem(
 ) -> Problem:
     """Return the properties of a contraction that determine its schedule.
 
-    For a dynamic M in the range of 2 to 13 rows, `m` is 4, an assumption, `min_rows` 2 and `max_rows` 13. For a static
-    M of 100, each of them is 100. A dynamic M without a range has `m` None, and no bounds: 0 and None.
-
     Args:
         contraction: The contraction.
         sizes: Sizes of its dimensions; None if dynamic.
@@ -202,11 +199,7 @@ def _problem(
         arithmetic: Element types and instructions.
         panels: The panels, each some adjacent columns, in which an argument stores B; None for another layout.
     """
-    if row_range is None:
-        m = 1 if contraction.m is None else sizes[contraction.m]
-        min_rows, max_rows = m or 0, m
-    else:
-        m, min_rows, max_rows = row_range.assumed_rows, row_range.least, row_range.most
+    m, min_rows, max_rows = _row_counts(contraction, sizes, row_range)
     return Problem(
         sum_bytes=bits_of(arithmetic.sum_type) // 8,
         m=m,
@@ -224,6 +217,20 @@ def _problem(
         matrix_steps=arithmetic.matrix_steps,
         b_uses=prod(sizes[d] or 1 for d in outer_dims_sharing_b(contraction, sizes)),
     )
+
+
+def _row_counts(
+    contraction: Contraction, sizes: Sizes, row_range: RowRange | None
+) -> tuple[int | None, int, int | None]:
+    """Return the row count that tiles are chosen for, and the least and greatest one of a plan.
+
+    For a dynamic M in the range of 2 to 13 rows, they are 4, an assumption, 2 and 13; for a static M of 100, each is
+    100; for a dynamic M without a range, None, 0 and None.
+    """
+    if row_range is not None:
+        return row_range.assumed_rows, row_range.least, row_range.most
+    m = 1 if contraction.m is None else sizes[contraction.m]
+    return m, m or 0, m
 
 
 def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> Operand:

@@ -19,14 +19,22 @@ from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 @dataclass(frozen=True)
 class BlockSums:
-    """The sums of a register block in memory, row-major from the element `offset` of `buffer` on."""
+    """The sums of a register block in memory, row-major.
+
+    Attributes:
+        buffer: Memory that has the sums.
+        offset: Index of the first one.
+        rows, columns: Number of rows and columns.
+    """
 
     buffer: SSAValue
     offset: Index
+    rows: int
+    columns: int
 
-    def element(self, build: Builder, i: Index, j: Index, width: int) -> Index:
-        """Return the index in `buffer` of the sum in row `i` and column `j` of a block of `width` columns."""
-        return build.plus(self.offset, build.plus(build.times(i, width), j))
+    def element(self, build: Builder, i: Index, j: Index) -> Index:
+        """Return the index in `buffer` of the sum in row `i` and column `j`."""
+        return build.plus(self.offset, build.plus(build.times(i, self.columns), j))
 
 
 @dataclass(frozen=True)
@@ -95,10 +103,8 @@ class Products:
             sums: The sums of the block in memory.
             accumulate: Whether the product is added to the sums; otherwise it overwrites them.
         """
-        schedule = self.nest.plan.schedule
         prefetch_next_page(build, self.nest, self.b, region, block)
-        factors, shape = (self.a, self.b), (schedule.mr, schedule.nr)
-        self.emit_factors(build, region, factors, block, shape, sums, accumulate)
+        self.emit_factors(build, region, (self.a, self.b), block, sums, accumulate)
 
     def emit_factors(
         self,
@@ -106,7 +112,6 @@ class Products:
         region: Region,
         factors: tuple[OperandView, OperandView],
         block: Block,
-        shape: tuple[int, int],
         sums: BlockSums,
         accumulate: bool = True,
     ) -> None:
@@ -124,19 +129,18 @@ class Products:
             factors: The operand with the rows, and the one with the columns: A and B, or a matrix of ones in place of
                 one of them. The product by ones is the sum of the other factor (`FactorSums`).
             block: The block, which locates the product: both have the same first row and first column.
-            shape: Rows and columns of the product.
-            sums: The sums in memory.
+            sums: The sums in memory, whose rows and columns are those of the product.
             accumulate: Whether the product is added to the sums; otherwise it replaces them.
         """
-        reduced, (height, width) = self.reduced_dims(build, region), shape
+        reduced = self.reduced_dims(build, region)
         a, b = (BlockOperand(self.nest, region, block, view, reduced) for view in factors)
         properties = self._properties(factors, accumulate)
 
         def emit_product(inner: Builder, indices: Sequence[Index]) -> None:
             """Emit the product of the block at `indices` of the loops around it."""
             index_of_dim = dict(zip(reduced.loop_dims, indices, strict=True))
-            left, right = a.rows(inner, index_of_dim, height), b.columns(inner, index_of_dim, width)
-            result = view_as(inner, sums.buffer, sums.offset, [height, width], [width, 1])
+            left, right = a.rows(inner, index_of_dim, sums.rows), b.columns(inner, index_of_dim, sums.columns)
+            result = view_as(inner, sums.buffer, sums.offset, [sums.rows, sums.columns], [sums.columns, 1])
             inner.add(ContractOp(operands=[left, right, result], properties=properties))
 
         emit_loops(build, [self.nest.sizes[d] for d in reduced.loop_dims], emit_product)

@@ -136,7 +136,8 @@ class RegisterBlocks:
         tile, region = self.tile, self.region
         has_single_contract = self.plan.sums_in_registers and not tile.products.reduced_dims(build, region).loop_dims
         needs_initialization = not (has_single_contract and starts_at_zero(self.contraction.generic.outputs[0]))
-        sums = BlockSums(tile.sums, self._offset_of_sums(build, block))
+        schedule = self.plan.schedule
+        sums = BlockSums(tile.sums, self._offset_of_sums(build, block), schedule.mr, schedule.nr)
         for step in self.steps:
             if step is BlockStep.MULTIPLY:
                 tile.products.emit(build, region, block, sums, accumulate=needs_initialization)
@@ -175,21 +176,20 @@ class RegisterBlocks:
 
     def _store_zeros(self, build: Builder, sums: BlockSums) -> None:
         """Emit the store of 0 to all sums of a block."""
-        schedule, store = self.plan.schedule, self.tile.frame.elements.store
-        zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sum_type)))
-        count = schedule.mr * schedule.nr
+        zero, store = build.add(arith.ConstantOp(zero_attribute(self.plan.sum_type))), self.tile.frame.elements.store
+        count = sums.rows * sums.columns
         build.parallel(0, count, lambda b, i: store(b, zero, sums.buffer, [b.plus(sums.offset, i)]))
 
     def _store_initial_values(self, build: Builder, block: Block, sums: BlockSums) -> None:
         """Emit the stores of the result's initial values to the sums of a block, in the rows and columns that exist."""
-        nest, elements, nr = self.tile.nest, self.tile.frame.elements, self.plan.schedule.nr
+        nest, elements = self.tile.nest, self.tile.frame.elements
         initial = self.contraction.generic.outputs[0]
 
         def store_initial(inner: Builder, i: Index, j: Index) -> None:
             """Emit the store of the initial value at row `i` and column `j` of the block."""
             value = elements.at(inner, initial, result_indices(inner, self.contraction, self.region, block, i, j))
             value = widened(inner, value, self.plan.sum_type)  # the sums may have a wider type than the program's
-            elements.store(inner, value, sums.buffer, [sums.element(inner, i, j, nr)])
+            elements.store(inner, value, sums.buffer, [sums.element(inner, i, j)])
 
         rows, columns = nest.rows(build, self.region, block), nest.columns(build, self.region, block)
-        for_each_element(build, rows, columns, width=nr, body=store_initial)
+        for_each_element(build, rows, columns, width=sums.columns, body=store_initial)
