@@ -324,15 +324,8 @@ class BlockProducts(PanelWorkgroup):
     ) -> None:
         """Emit the addition of a column's products over one block of K to the totals, their sums over all of K.
 
-        This is the body of a parallel loop over `j`. The column is `first_column + j` of the register block. Its
-        parameters are loaded once for all rows.
-
-        Args:
-            position: Position of the register block.
-            rows: Values of rows of A in the block of K, such as its row_sum.
-            first_column: The column of the first lane of a vector.
-            build: Receives the code.
-            j: Lane of the vector.
+        This is the body of a parallel loop over `j`, the lanes of a vector. The column is `first_column + j` of the
+        register block at `position`. Its parameters are loaded once for all `rows`, values of rows of A.
         """
         column = build.plus(j, first_column)
         column_of_panel = build.plus(column, position.column)

@@ -222,13 +222,8 @@ class _ChainEmitter:
     def _emit_attempt(self, build: Builder, plan: Plan, floor: float, end: SSAValue, no_columns: SSAValue) -> SSAValue:
         """Emit the first product for columns before `end`, and return the end of the columns of the next attempt.
 
-        Args:
-            build: Receives the code.
-            plan: Plan of the first product.
-            floor: If each row has a score above it, the other columns have the weight 0, and no attempt has to follow.
-                Else the next attempt computes all columns.
-            end: The end of the columns to compute.
-            no_columns: The index 0, which is returned if no attempt has to follow.
+        If each row has a score above `floor`, the other columns have the weight 0, and no attempt has to follow: the
+        result is `no_columns`. Else the next attempt computes all columns.
         """
         attempt = self._with_column_end(build, end)
         attempt.emit_first_product(build, plan)

@@ -146,13 +146,8 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 
     `Tiles` are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk. Four
     cases have tiles of their own, in this order: vectors along K, a packed B that is used once, a B in place with fewer
-    columns than a block, and a packed B with very few columns.
-
-    Args:
-        level: Vector registers, caches and instructions of the CPU.
-        problem: The contraction.
-        pack_b: Whether B is packed; otherwise it is read in place.
-        minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
+    columns than a block, and a packed B with very few columns. `minimizes_passes` states that the fewest blocks of rows
+    are best, because each reads B from beyond the cache.
     """
     # `plain_request` has the defaults for how operands are read, `request` what differs for this B.
     plain_request = replace(_request(problem), m=_requested_rows(problem), minimizes_passes=minimizes_passes)

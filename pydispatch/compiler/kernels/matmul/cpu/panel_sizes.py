@@ -292,17 +292,10 @@ def _blocks(match: BlockQuantized, most_steps: int) -> int:
 
 
 def _panels(match: BlockQuantized, level: Level, rows: int, row_groups: int) -> int:
-    """Return the number of panels of a workgroup: as many as leave enough workgroups, and whose sums take at most a
-    quarter of the second-level cache.
+    """Return the number of panels of a workgroup, which has `rows` rows of A in one of `row_groups` groups.
 
-    For each limit of `PACKING_WORKGROUP_LIMITS`, the panels are halved while a workgroup has more multiplications than
-    the limit states, and there are fewer workgroups than the limit states.
-
-    Args:
-        match: The product.
-        level: Vector registers, caches and instructions of the CPU.
-        rows: Rows of A of a workgroup.
-        row_groups: Number of workgroups along the rows.
+    Their sums take at most a quarter of the second-level cache. For each limit of `PACKING_WORKGROUP_LIMITS`, the
+    panels are halved while a workgroup has more multiplications, and there are fewer workgroups, than the limit states.
     """
     sum_bytes_of_panel = rows * match.width * F32_BYTES
     panels = max(1, level.model.l2.bytes_per_core // 4 // sum_bytes_of_panel)

@@ -325,10 +325,7 @@ def _balanced_tile(size: int, block: int, tile: int) -> int:
 def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
     """Return the steps of K of a packed chunk: all if they fit into the cache, else chunks of about equal length.
 
-    Args:
-        level: Vector registers, caches and instructions of the CPU.
-        step_bytes: Bytes of both operands for one step.
-        k: The number of steps; None if dynamic.
+    A step has `step_bytes` bytes of both operands.
     """
     steps_in_cache = max(MIN_PACKED_STEPS, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
     if k is None:

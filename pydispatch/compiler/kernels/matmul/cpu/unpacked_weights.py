@@ -121,12 +121,7 @@ class UnpackedProducts(PanelWorkgroup):
     def _store_parameters(self, build: Builder, panel: Index, block: Index, first_column: Index, j: Index) -> None:
         """Emit the stores of a column's zero point, scale and perhaps offset into column j of the matrix `_parameters`.
 
-        Args:
-            build: Receives the code.
-            panel: The panel of the weights.
-            block: The block of K that the parameters are for.
-            first_column: The first column of the register block in the panel.
-            j: The column, counted from `first_column`.
+        They are the parameters for a block of K and the column `first_column + j` of a panel.
         """
         match = self.match
         # Each is a tensor of parameters (`PerBlock`), or one number for all columns and blocks.
