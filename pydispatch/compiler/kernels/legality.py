@@ -51,11 +51,7 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
             operations between them (`matmul/chain.py`), such as attention. None if no chain may be one dispatch.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
-        # A chain is legal if the three dispatches that could replace it are: the first product, the row-wise operations
-        # and the second product. Operations that gather rows of a factor by an index tensor are not judged: the kernel
-        # does the same gathering when it packs the factor.
-        parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
-        return next((reason for part in parts if (reason := why_not(part)) is not None), None)
+        return _reason_against_chain(chain)
     # Groups with a contraction, or with an operation that cannot be lowered.
     try:
         generics = {o: generic_of(o) for o in group if o.name == GENERIC}
@@ -73,6 +69,17 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
         or _reason_against_recomputation(group, generics)
         or _reason_against_spaces(group, generics)
     )
+
+
+def _reason_against_chain(chain: Chain) -> str | None:
+    """Return why a chain cannot be one dispatch; None if it can.
+
+    It can if the three dispatches that could replace it are legal: the first product, the row-wise operations and the
+    second product. Operations that gather rows of a factor by an index tensor are not judged: the kernel does the same
+    gathering when it packs the factor.
+    """
+    parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
+    return next((reason for part in parts if (reason := why_not(part)) is not None), None)
 
 
 def space_of(op: Operation) -> tuple[int, ...] | None:
@@ -202,9 +209,7 @@ def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, S
     producers_of_row_values = _producers_of_row_values(group, reductions)
     for op in group:
         for index, value in enumerate(op.operands):
-            if not isinstance(value.type, TensorType):
-                continue
-            producer = _producer(value, members)
+            producer = _producer(value, members) if isinstance(value.type, TensorType) else None
             if producer not in producers_of_row_values:
                 continue
             is_view = isinstance(value, OpResult) and value.op is not producer  # `_producer` looks through views
@@ -252,11 +257,17 @@ def _reason_not_one_value_per_row(
             return None
         return reasons.NO_ROW.format(op.name)
     map = generic.maps[index]
-    if is_view and not _is_projection(map):
-        return reasons.RESHAPED_ROWS
+    if not _is_projection(map):
+        return reasons.RESHAPED_ROWS if is_view else reasons.WINDOW_OF_ROWS
+    return _reason_against_row_loops(generic, map, value)
+
+
+def _reason_against_row_loops(generic: Structured, map: AffineMap, value: SSAValue) -> str | None:
+    """Return why the loops that index an operand with one value per row are not the outermost; None if they are.
+
+    `map` has a loop, or a constant, for each axis of the operand `value`.
+    """
     indexing_dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
-    if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
-        return reasons.WINDOW_OF_ROWS
     # The loops that index the operand, each with the size of its axis. Those of an axis of size 1 number no rows.
     extents = dict(zip(indexing_dims, _extents(value, map), strict=True))
     row_dims = [d for d in indexing_dims if extents[d] != 1]
@@ -328,23 +339,25 @@ def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Ope
     the `linalg.generic` operations of the group.
     """
     members = set(group)
+
+    def is_computed_at_cost(value: SSAValue, reader: Operation) -> bool:
+        """Return whether another, expensive operation of the group computes an operand, and is no reduction."""
+        producer = _producer(value, members) if isinstance(value.type, TensorType) else None
+        if producer is None or producer is reader or not is_expensive(producer):
+            return False
+        # `_reason_against_rows` has checked the readers of reductions.
+        return producer not in generics or not generics[producer].reduced_loops
+
     for op in group:
         if _is_view(op) or _is_free(op):
             continue
         rule = rule_of(op)
-        for index, value in enumerate(op.operands):
-            # An operand that an expensive operation of the group computes.
-            producer = _producer(value, members) if isinstance(value.type, TensorType) else None
-            if producer is None or producer is op or not is_expensive(producer):
-                continue
-            is_reduction = producer in generics and bool(generics[producer].reduced_loops)
-            if is_reduction:  # `_reason_against_rows` has checked it
-                continue
-            if rule is not None and rule.rereads:
-                return reasons.REREAD.format(op.name)
-            # Other operations than generics read each element once.
-            reason = _reason_repeatedly_read(generics[op], index) if op in generics else None
-            if reason is not None:
+        costly_operands = [index for index, value in enumerate(op.operands) if is_computed_at_cost(value, op)]
+        if costly_operands and rule is not None and rule.rereads:
+            return reasons.REREAD.format(op.name)
+        # Other operations than generics read each element once.
+        for index in costly_operands if op in generics else ():
+            if reason := _reason_repeatedly_read(generics[op], index):
                 return reason
     return None
 
@@ -381,15 +394,15 @@ def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation,
     (`other_rows`). Results that operations of the group read are not compared. `generics` has the `linalg.generic`
     operations of the group.
     """
-    # Shapes of the results. Free operations and views are part of their readers; an update is a nest of its own.
+    # Free operations and views are part of their readers; an update is a nest of its own.
     members = set(group)
-    shapes: set[tuple[int, ...]] = set()
-    for op in group:
-        if _is_free(op) or _is_view(op) or _is_update(op):
-            continue
-        for result in op.results:
-            if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
-                shapes.add(_shape(result))
+    stored_ops = [op for op in group if not (_is_free(op) or _is_view(op) or _is_update(op))]
+    shapes = {
+        _shape(result)
+        for op in stored_ops
+        for result in op.results
+        if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses)
+    }
     # The shape of reductions, with one element for each row: `_reason_against_rows` has checked that all reductions
     # have one shape. `full_spaces` are the shapes of results that have the inner dimensions, too.
     row_spaces = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}

@@ -151,14 +151,10 @@ class _Reduction:
             count: Number of elements to combine, a power of two.
             ballot_bits: For a ballot, the number of conditions that an element has as bits; else not used.
         """
-        # Each operand of the tree, and whether the array has it. `first` is below `end`, so that it has operand 0.
+        operands: list[tuple[SSAValue, SSAValue | bool]] = []  # of the tree, and whether the array has them
         is_complete = end % count == 0  # all of the `count` elements exist
-        operands: list[tuple[SSAValue, SSAValue | bool]] = []
         for k in range(count):
-            index = build.plus(first, k)
-            exists = True if k == 0 or is_complete else build.less(index, end)
-            existing_index = index if exists is True else build.least(index, end - 1)  # a load must be in bounds
-            element = load(build, array, existing_index)
+            element, exists = _load_below(build, array, build.plus(first, k), None if k == 0 or is_complete else end)
             operands.append((self._operand(build, element, shift=k * ballot_bits), exists))
         # Combine pairs of neighbours until one operand is left. If the left one of a pair does not exist, nor does the
         # right one: the array ends before both.
@@ -203,6 +199,17 @@ class _Reduction:
         assert entry.first_op is not None
         entry.insert_op_before(alloc, entry.first_op)
         return alloc.results[0]
+
+
+def _load_below(build: Builder, array: SSAValue, index: Index, end: int | None) -> tuple[SSAValue, SSAValue | bool]:
+    """Emit the load of an element, and whether its index is below `end`; it is if `end` is None.
+
+    For an index from `end` on, the last element is loaded instead.
+    """
+    exists = True if end is None else build.less(index, end)
+    if end is None or exists is True:
+        return load(build, array, index), True
+    return load(build, array, build.least(index, end - 1)), exists
 
 
 def _fits_registers(values: SSAValue, function: FuncOp) -> bool:

@@ -142,10 +142,9 @@ def _widen_accumulator(body: Block, index: int, argument_index: int) -> None:
     wide_accumulator = body.insert_arg(f32, argument_index + 1)
     added = next(v for v in combine.operands if v is not narrow_accumulator)
     extended = _extended_value(combine, added)  # may recompute `added`, which is then unused
-    flags = combine.properties.get("fastmath")
-    total = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))(
-        wide_accumulator, extended, cast("arith.FastMathFlagsAttr | None", flags)
-    )
+    flags = cast("arith.FastMathFlagsAttr | None", combine.properties.get("fastmath"))
+    combine_type = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))
+    total = combine_type(wide_accumulator, extended, flags)
     body.insert_op_before(total, combine)
     # The copy replaces the operation. Then nothing uses the old accumulator, and perhaps nothing the added value.
     combine.results[0].replace_all_uses_with(total.results[0])
@@ -174,11 +173,16 @@ def _widened_initial(op: Operation, value: SSAValue) -> SSAValue:
     type_ = value.type
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)
-    if isinstance(value, OpResult) and isinstance(value.op, tensor.SplatOp):
-        scalar = value.op.input
-        if isinstance(scalar, OpResult) and isinstance(scalar.op, arith.ConstantOp):
-            attribute = scalar.op.value
-            if isinstance(attribute, FloatAttr):
-                constant = insert_before(arith.ConstantOp(FloatAttr(attribute.value.data, f32)), op)
-                return insert_before(tensor.SplatOp(constant, list(value.op.dynamicSizes), wide), op)
-    return insert_before(arith.ExtFOp(value, wide), op)
+    splat = value.op if isinstance(value, OpResult) and isinstance(value.op, tensor.SplatOp) else None
+    initial = _float_constant(splat.input) if splat is not None else None
+    if splat is None or initial is None:
+        return insert_before(arith.ExtFOp(value, wide), op)
+    constant = insert_before(arith.ConstantOp(FloatAttr(initial, f32)), op)
+    return insert_before(tensor.SplatOp(constant, list(splat.dynamicSizes), wide), op)
+
+
+def _float_constant(value: SSAValue) -> float | None:
+    """Return the number that a value is if it is a float constant; None for other values."""
+    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
+        return None
+    return value.op.value.value.data if isinstance(value.op.value, FloatAttr) else None

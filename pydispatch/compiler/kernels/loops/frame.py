@@ -131,7 +131,6 @@ class Frame:
         self.elements.flat = flat
         arguments = self.source.body.block.args
         written_tensors = {self.tensors.index(arguments[position]) for position in self.updated if position is not None}
-        next_binding = len(self.tensors)
         # The tensor arguments have the first bindings, the results that are new tensors those after them.
         for binding, argument in enumerate(self.tensors):
             buffer = self._subspan(binding, argument, read_only=binding not in written_tensors)
@@ -141,14 +140,13 @@ class Frame:
             if position is not None:  # the result updates this argument in place, and is written into its buffer
                 self.results.append(self.buffers[self.tensors.index(arguments[position])])
             else:
-                buffer = self._subspan(next_binding, value, read_only=False)
+                buffer = self._subspan(len(self.buffers), value, read_only=False)
                 self.results.append(buffer)
                 self.buffers.append(buffer)
-                next_binding += 1
         # Only the bindings of arguments that no result updates are read only.
         self.bindings = tuple(
             Binding(read_only=binding < len(self.tensors) and binding not in written_tensors)
-            for binding in range(next_binding)
+            for binding in range(len(self.buffers))
         )
 
     def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:

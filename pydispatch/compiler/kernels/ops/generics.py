@@ -99,12 +99,8 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     later calls of `Elements.at` return them without another computation.
     """
     generic = structured_of(elements, value.op)
-    # With `elements.flat`, all tensors are accessed as arrays of one dimension: its index is passed for each loop.
     if elements.flat is not None:
-        results = body_at(elements, build, generic, list(indices) * max(1, len(generic.iterators)))
-        for result, element in zip(value.op.results, results, strict=True):
-            elements.define(build, result, indices, element)
-        return results[value.index]
+        return _flat_element(elements, build, generic, value, indices)
     # The index of each loop that is a dimension of the result, by the inverse of the output map; None for other loops.
     point: list[Index | None] = [None] * len(generic.iterators)
     for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
@@ -118,6 +114,16 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     full_point = [any_index if p is None else p for p in point]
     for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
         elements.define(build, result, evaluate(build, map, full_point), element)
+    return results[value.index]
+
+
+def _flat_element(
+    elements: Elements, build: Builder, generic: Structured, value: OpResult, indices: Sequence[Index]
+) -> SSAValue:
+    """Do the work of `element_of_generic` where `elements.flat` is set: all loops have the index of the tensors."""
+    results = body_at(elements, build, generic, list(indices) * max(1, len(generic.iterators)))
+    for result, element in zip(value.op.results, results, strict=True):
+        elements.define(build, result, indices, element)
     return results[value.index]
 
 

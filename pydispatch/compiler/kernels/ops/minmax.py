@@ -73,13 +73,19 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
         word = _bits(build, value, bits)
         signs = build.pure(arith.AndIOp(signs, word) if is_maximum else arith.OrIOp(signs, word))
     is_nan = _is_any_nan(build, values)
-    # A zero with this sign if `extreme` is a zero, and NaN if a value is NaN.
-    sign_mask = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
-    signed_zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
-    is_zero = build.pure(arith.CmpfOp(extreme, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
-    result = build.pure(arith.SelectOp(is_zero, signed_zero, extreme))
+    result = _with_zero_sign(build, extreme, signs)
     nan = build.pure(arith.ConstantOp(FloatAttr(float("nan"), type_)))
     return build.pure(arith.SelectOp(is_nan, nan, result))
+
+
+def _with_zero_sign(build: Builder, value: SSAValue, signs: SSAValue) -> SSAValue:
+    """Emit the value, or, if it is a zero, the zero with the sign bit of the integer `signs`, and return it."""
+    type_, bits = value.type, signs.type
+    assert isinstance(type_, Float32Type | Float64Type) and isinstance(bits, IntegerType)
+    sign_mask = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
+    signed_zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
+    is_zero = build.pure(arith.CmpfOp(value, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
+    return build.pure(arith.SelectOp(is_zero, signed_zero, value))
 
 
 def _is_any_nan(build: Builder, values: Sequence[SSAValue]) -> SSAValue:

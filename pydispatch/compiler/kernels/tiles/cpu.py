@@ -9,7 +9,6 @@ from functools import partial
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
@@ -26,6 +25,7 @@ from pydispatch.compiler.kernels.tiles.parts import (
     converted,
     element_of,
     emit_if,
+    enclosing_function,
     part_of,
     put,
     shape_of,
@@ -192,17 +192,15 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
     ends = [_end_of_steps(build, part, index, shape_of(op.a)[1]) for index, part in enumerate(parts)]
     if ends[0] is not None and ends[0] == ends[1]:  # the steps after the common end add zeros, and are left out
         steps, ends = ends[0], [None, None]
-    factors = []
-    for index, (tile, part) in enumerate(zip((op.a, op.b), parts, strict=True)):
-        if part is None:
-            factors.append(_converted_factor(build, op, tile, index))
-        else:
-            # A factor that ends alone is copied, and padded with zeros. The steps after its end cannot be left out: the
-            # other factor may have infinities there, whose products with zero are NaN.
-            needs_all_steps = ends[index] is not None
-            factors.append(_in_place_or_copied(build, op, part, tile, index, needs_all_steps))
-    sizes = (*shape_of(op.c), steps)
-    _emit_register_blocks(build, lhs=factors[0], rhs=factors[1], c=TileView(op, op.c), sizes=sizes, level=level)
+    # A factor that ends alone is copied, and padded with zeros. The steps after its end cannot be left out: the other
+    # factor may have infinities there, whose products with zero are NaN.
+    lhs, rhs = (
+        _converted_factor(build, op, tile, index)
+        if part is None
+        else _in_place_or_copied(build, op, part, tile, index, needs_all_steps=ends[index] is not None)
+        for index, (tile, part) in enumerate(zip((op.a, op.b), parts, strict=True))
+    )
+    _emit_register_blocks(build, lhs, rhs, c=TileView(op, op.c), sizes=(*shape_of(op.c), steps), level=level)
 
 
 def _end_of_steps(build: Builder, part: TileView | None, index: int, steps: int) -> Index | None:
@@ -279,25 +277,18 @@ def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     type_ = element_of(op.c)
     if element_of(tile) == type_:
         return tile
-    function = op.parent_op()
-    while not isinstance(function, FuncOp):
-        assert function is not None
-        function = function.parent_op()
-    # The buffer of an earlier product, or a new one.
-    shape = shape_of(tile)
-    entry = function.body.block
-    wanted = MemRefType(type_, list(shape), NoneAttr(), IntegerAttr(WORKGROUP, 64))
-    name = f"factor{index}"  # by which other products of the function find the buffer
-    for known in entry.ops:
-        is_alike = isinstance(known, memref.AllocOp) and known.results[0].type == wanted
-        if is_alike and known.results[0].name_hint == name:
-            return known.results[0]
+    entry = enclosing_function(op).body.block
+    wanted = MemRefType(type_, list(shape_of(tile)), NoneAttr(), IntegerAttr(WORKGROUP, 64))
+    name = f"factor{index}"  # by which other products of the function recognize the buffer
+    buffers = (known.results[0] for known in entry.ops if isinstance(known, memref.AllocOp))
+    buffer = next((known for known in buffers if known.type == wanted and known.name_hint == name), None)
+    if buffer is not None:
+        return buffer
     alloc = memref.AllocOp([], [], wanted, alignment=IntegerAttr(64, 64))
     alloc.results[0].name_hint = name
     alloc.location = op.location
-    first = entry.first_op
-    assert first is not None
-    entry.insert_op_before(alloc, first)
+    assert entry.first_op is not None
+    entry.insert_op_before(alloc, entry.first_op)
     return alloc.results[0]
 
 

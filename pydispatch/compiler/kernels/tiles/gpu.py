@@ -20,16 +20,9 @@ def read(build: Builder, op: ReadTileOp) -> None:
     """Lower a `pyd.read_tile` to a loop over elements; adjacent invocations load adjacent elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
-    def copy_element(builder: Builder, element_number: Index) -> None:
-        """Copy one element of the part of the view to the tile; elements outside of the view are zero.
-
-        Elements are numbered in the order of the view's memory: row by row, or column by column if the tile is a
-        transposed part of the view.
-        """
-        if part.transposed:
-            column, row = builder.split(element_number, [columns, rows])
-        else:
-            row, column = builder.split(element_number, [rows, columns])
+    def copy_element(builder: Builder, position: Index) -> None:
+        """Copy one element of the part of the view to the tile; elements outside of the view are zero."""
+        row, column = part.split(builder, position, shape=(rows, columns))
         put(builder, part.element(builder, row, column), op.tile, row, column)
 
     build.parallel(low=0, high=rows * columns, body=copy_element)

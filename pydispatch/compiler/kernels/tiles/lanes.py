@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, StringAttr, i64
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.gpu.load import ACCESS_BYTES, PRIVATE, storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.tiles.parts import TileView, element_of, put, shape_of
+from pydispatch.compiler.kernels.tiles.parts import TileView, element_of, enclosing_function, put, shape_of
 from pydispatch.ir.core.rewriting import move_before
 from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, adjacent_elements_of, lane_layout
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp
@@ -40,22 +39,13 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
         generation: Compute capability of the GPU, as 75 for 7.5.
     """
     (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
-    element_type, sum_type = element_of(op.a), element_of(op.c)
-    bits, sum_bits = bit_width(element_type) or 64, bit_width(sum_type) or 64  # an index has 64 bits
-    # The first generation whose tensor cores multiply this type; None for a type that no tensor cores multiply.
-    tensor_generation = next((first for type_, first in FIRST_GENERATIONS if isinstance(element_type, type_)), None)
-    # The instructions, and the rows and columns of the smallest block of C that 32 invocations compute together.
-    if tensor_generation is not None:
-        form, smallest_block = "tensor", (16, 16)
-        is_supported = generation >= tensor_generation and steps % 16 == 0
-    else:
-        side = adjacent_elements_of(sum_bits)  # 4 x 8 lanes compute side x side adjacent elements each
-        form, smallest_block = "fma", (4 * side, 8 * side)
-        is_supported = element_type == sum_type
+    bits = bit_width(element_of(op.a)) or 64  # an index has 64 bits
     # Rows of A and B are loaded in whole accesses of `ACCESS_BYTES`.
     has_whole_accesses = all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
-    if not is_supported or not has_whole_accesses:
+    form_and_block = _form_and_smallest_block(op, generation)
+    if form_and_block is None or not has_whole_accesses:
         return False
+    form, smallest_block = form_and_block
     grid = _grid_of_blocks(rows, columns, smallest_block, invocations)
     allocations = [_allocation(tile) for tile in (op.a, op.b, op.c)]
     if grid is None or None in allocations:
@@ -66,6 +56,22 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
         allocation.properties["alignment"] = IntegerAttr(max(ACCESS_BYTES, _alignment(allocation)), i64)
     _ProductEmitter(op, form, grid, invocations).run(build)
     return True
+
+
+def _form_and_smallest_block(op: MatmulOp, generation: int) -> tuple[str, tuple[int, int]] | None:
+    """Return the instructions of a product, "tensor" or "fma", and the smallest block of C for them; None for none.
+
+    The block, (rows, columns), is what 32 invocations compute together.
+    """
+    element_type, sum_type = element_of(op.a), element_of(op.c)
+    for type_, first_generation in FIRST_GENERATIONS:
+        if isinstance(element_type, type_):
+            steps = shape_of(op.a)[1]
+            return ("tensor", (16, 16)) if generation >= first_generation and steps % 16 == 0 else None
+    if element_type != sum_type:
+        return None
+    side = adjacent_elements_of(bit_width(sum_type) or 64)  # 4 x 8 lanes compute side x side adjacent elements each
+    return "fma", (4 * side, 8 * side)
 
 
 def _grid_of_blocks(
@@ -115,15 +121,6 @@ def _alignment(op: memref.AllocOp) -> int:
     return int(stated.value.data) if isinstance(stated, IntegerAttr) else 1
 
 
-def _enclosing_function(op: Operation) -> FuncOp:
-    """Return the function that contains an operation."""
-    enclosing: Operation | None = op
-    while not isinstance(enclosing, FuncOp):
-        assert enclosing is not None
-        enclosing = enclosing.parent_op()
-    return enclosing
-
-
 class _ProductEmitter:
     """Emitter of one product on tensor cores or with fused multiply-adds; sums are in private memory (registers).
 
@@ -151,7 +148,7 @@ class _ProductEmitter:
         # Allocate the sums in a block of its own, and then move the allocation to the start of the function.
         build = Builder(Block(), source=op)
         self.sums = storage(build, sum_type, rows * columns // invocations, PRIVATE)
-        first_op = _enclosing_function(op).body.block.first_op
+        first_op = enclosing_function(op).body.block.first_op
         assert first_op is not None
         move_before(build.block, first_op)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, MemRefType, StridedLayoutAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.expand.layout import LayoutOp
@@ -59,18 +60,34 @@ class TileView:
         self.layout = layout or _with_stated_sizes(strided(op, value), value)
 
     @property
-    def strides(self) -> tuple[Index, Index]:
-        """The distance, in elements, between neighbouring rows of the matrix, and between neighbouring columns."""
+    def matrix_strides(self) -> tuple[Index, Index]:
+        """The distance, in elements, between neighbouring rows of the matrix, and between neighbouring columns.
+
+        `layout.strides` are those of the memref, which are exchanged if the matrix is transposed.
+        """
         down, right = self.layout.strides
         return (right, down) if self.transposed else (down, right)
 
     def view(self, build: Builder, row: Index, column: Index, sizes: tuple[Index, Index]) -> SSAValue:
-        """Emit a view of the block of the matrix with these sizes that begins at `row` and `column`, and return it."""
-        indices = (column, row) if self.transposed else (row, column)
+        """Emit a view of the block of the matrix with these sizes that begins at `row` and `column`, and return it.
+
+        The dimensions of the view are the rows and columns of the matrix, also if it is transposed.
+        """
+        memref_indices = (column, row) if self.transposed else (row, column)
         offset = self.layout.offset
-        for start, index, stride in zip(self.first, indices, self.layout.strides, strict=True):
-            offset = build.plus(offset, build.times(build.plus(start, index), stride))
-        return view_as(build, self.layout.storage, offset, sizes, self.strides)
+        for first_index, index, stride in zip(self.first, memref_indices, self.layout.strides, strict=True):
+            offset = build.plus(offset, build.times(build.plus(first_index, index), stride))
+        return view_as(build, self.layout.storage, offset, sizes, strides=self.matrix_strides)
+
+    def split(self, build: Builder, position: Index, shape: tuple[int, int]) -> list[Index]:
+        """Return the row and column of a position in a grid of this shape, in the order of the memref's memory.
+
+        Positions count row by row, or column by column if the matrix is transposed.
+        """
+        if not self.transposed:
+            return build.split(position, shape)
+        column, row = build.split(position, (shape[1], shape[0]))
+        return [row, column]
 
     def indices_of(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
         """Return the indices in the memref of an element of the matrix."""
@@ -147,17 +164,14 @@ class TileView:
             then, other: Builders of the blocks of the two branches; `other` has the code that fills the copy.
             copy: The copy, whose memref has the shape of the matrix.
         """
-        rows, columns = shape_of(copy.value)
+        shape = shape_of(copy.value)
         # The views of both branches are cast to one type, of unknown offset and strides and without a memory space. The
         # stride between columns is 1 in both views, except in that of a transposed matrix.
         column_stride = None if self.transposed else 1
-        layout = StridedLayoutAttr([None, column_stride], None)
-        type_ = MemRefType(element_of(self.value), [rows, columns], layout)
+        type_ = MemRefType(element_of(self.value), shape, StridedLayoutAttr([None, column_stride], None))
         for branch_build, part in ((then, self), (other, copy)):
-            view = part.view(branch_build, row=0, column=0, sizes=(rows, columns))
-            in_own_space = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
-            cast = branch_build.add(memref.CastOp.get(view, in_own_space))
-            branch_build.add(scf.YieldOp(branch_build.add(memref.MemorySpaceCastOp(cast, type_))))
+            view = part.view(branch_build, row=0, column=0, sizes=shape)
+            branch_build.add(scf.YieldOp(_cast_view(branch_build, view, type_)))
         chosen = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
         # An operation reads the layout of the selected memref at run time. Its dimensions are the rows and columns of
         # the matrix, so that the result is not transposed.
@@ -166,7 +180,7 @@ class TileView:
         build.add(layout_of)
         offset, _rows, _columns, down, right = layout_of.results
         strides = (down, column_stride or right)  # the static 1 if it is known
-        return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), strides))
+        return TileView(build.source, chosen, layout=Strided(chosen, offset, shape, strides))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
         """Emit the load of the element at a row and column, and return it; zero if it is outside the memref."""
@@ -177,6 +191,13 @@ class TileView:
             exists = both(build, exists, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
         zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
         return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, indices)), lambda _: zero)
+
+
+def _cast_view(build: Builder, view: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
+    """Emit the cast of a view to a type of another layout, and without a memory space, and return the result."""
+    in_own_space = MemRefType(type_.element_type, type_.shape, type_.layout, memref_type(view).memory_space)
+    cast = build.add(memref.CastOp.get(view, in_own_space))
+    return build.add(memref.MemorySpaceCastOp(cast, type_))
 
 
 def _with_stated_sizes(layout: Strided, value: SSAValue) -> Strided:
@@ -209,6 +230,15 @@ def emit_if(build: Builder, condition: SSAValue | bool, then: Builder, other: Bu
     for builder in (then, other):
         builder.add(scf.YieldOp())
     build.add(scf.IfOp(condition, [], Region(then.block), Region(other.block)))
+
+
+def enclosing_function(op: Operation) -> FuncOp:
+    """Return the function that contains an operation."""
+    enclosing: Operation | None = op
+    while not isinstance(enclosing, FuncOp):
+        assert enclosing is not None
+        enclosing = enclosing.parent_op()
+    return enclosing
 
 
 def branch(build: Builder) -> Builder:

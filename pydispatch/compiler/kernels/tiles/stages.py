@@ -113,7 +113,11 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
         return
     _begin_first_copies(loop, reads, stages, invocations)
     _begin_copies_ahead(loop, reads, stages, invocations)
-    # The reads are replaced. Other reads may still use the memory of their tiles.
+    _erase_reads(reads)
+
+
+def _erase_reads(reads: Sequence[_Read]) -> None:
+    """Erase reads that copies replace, and the memory of tiles that no other read uses."""
     for read in reads:
         allocation = read.op.tile.owner
         assert isinstance(allocation, memref.AllocOp)
@@ -174,7 +178,7 @@ def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:
     if bits not in (8, 16, 32, 64) or not _can_read_early(loop, op):
         return None
     part, (_, columns) = part_of(op), shape_of(op.tile)
-    has_contiguous_rows = part.strides[1] == 1
+    has_contiguous_rows = part.matrix_strides[1] == 1
     for copied_bytes in COPIED_BYTES:
         count = copied_bytes * 8 // bits  # 0 if an element is longer than the copy
         is_part_of_row = count > 1 and has_contiguous_rows and columns % count == 0
@@ -314,15 +318,8 @@ def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: I
     tile_offset = build.times(slot, rows * columns)  # of the tile in `read.tiles`
 
     def copy_run(builder: Builder, run_index: Index) -> None:
-        """Emit the start of the copy of one run of the tile.
-
-        Runs are numbered in the order of the view's memory: row by row, or column by column if the tile is a
-        transposed part of the view.
-        """
-        if part.transposed:
-            run_in_row, row = builder.split(run_index, [columns // run, rows])
-        else:
-            row, run_in_row = builder.split(run_index, [rows, columns // run])
+        """Emit the start of the copy of one run of the tile."""
+        row, run_in_row = part.split(builder, run_index, shape=(rows, columns // run))
         column = builder.times(run_in_row, run)
         run_offset = builder.plus(tile_offset, builder.plus(builder.times(row, columns), column))
         # The last iterations of the loop begin copies for iterations that do not exist: these copy nothing.
