@@ -213,15 +213,14 @@ class _GridCases:
         """Return the number of workgroups along each axis if the first comparisons have the results `call.decided`.
 
         The grid function is called with symbolic sizes; a comparison of two takes its result from `call.decided`, in
-        order. If the function makes one more comparison, both of its results are tried, each by a call of `emit`, and
-        an scf.if on the comparison is emitted with the numbers of each.
+        order. If the function makes one more comparison, an scf.if on it is emitted, with a branch for either result.
 
         Raises:
             InvalidArgumentError: There are more than `MAX_CASES` cases.
         """
         try:
             return self.counts_of(call)
-        except _Undecided as undecided:  # the operations of the call so far stay; the branches use the comparison only
+        except _Undecided as undecided:  # the operations that the call has emitted so far compute the condition
             condition = undecided.condition
         self.count += 1
         if self.count > MAX_CASES:
@@ -229,14 +228,15 @@ class _GridCases:
                 f"kernel '{self.source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
                 "with + - * // instead, or give the grid in the call, kernel[x, y]"
             )
-        # Each branch assumes one result; it contains the branches of the comparisons after this one.
-        writers = call.writer.nested(), call.writer.nested()
-        for writer, is_true in zip(writers, (True, False), strict=True):
-            counts = self.emit(GridCall(writer, [*call.decided, is_true]))
-            named = [
-                count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts
-            ]
-            writer.line(f"scf.yield {', '.join(named)} : index, index, index")
+        branches = [self._branch(call, is_true=True), self._branch(call, is_true=False)]
         assignment, results = call.writer.results(["index"] * 3)  # `%5:3 = `, and the three names
-        call.writer.branches(f"{assignment}scf.if {condition} -> (index, index, index)", *writers)
+        call.writer.branches(f"{assignment}scf.if {condition} -> (index, index, index)", *branches)
         return [Size(call, result.name) for result in results]
+
+    def _branch(self, call: GridCall, is_true: bool) -> Writer:
+        """Emit a branch that yields the numbers if the next comparison is true, or false; return its writer."""
+        writer = call.writer.nested()
+        counts = self.emit(GridCall(writer, [*call.decided, is_true]))
+        names = [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts]
+        writer.line(f"scf.yield {', '.join(names)} : index, index, index")
+        return writer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
@@ -23,7 +24,9 @@ from pydispatch.kernels.entities import (
     scalars_in,
 )
 from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in
+from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.statements import Statements
+from pydispatch.kernels.writer import Writer
 
 MAX_STAGES = 8
 """Maximum number of iterations of a loop whose tiles are in memory at a time. More need more workgroup memory than
@@ -31,6 +34,28 @@ devices have."""
 
 VariableOfCounter = Callable[[Scalar], Scalar]
 """Function that emits the value of a loop variable from the counter of the scf.for or scf.while, both of type index."""
+
+
+@dataclass(frozen=True)
+class _CounterRange:
+    """Values that the counter of a loop takes.
+
+    Attributes:
+        low: First value.
+        high: End, exclusive.
+        step: Number that is added in each iteration; not 0.
+        variable_of_counter: Emits the value of the loop variable from the counter.
+    """
+
+    low: Scalar | Literal
+    high: Scalar | Literal
+    step: int
+    variable_of_counter: VariableOfCounter
+
+
+def _scalars_of(environment: Environment, names: Iterable[str]) -> list[Scalar]:
+    """Return the scalars of the values of variables: one of a number, those of its items of a tuple."""
+    return [scalar for name in names for scalar in scalars_in(environment[name]) or []]
 
 
 def _identity(counter: Scalar) -> Scalar:
@@ -78,46 +103,63 @@ class Loops(Statements):
             self._unroll(node, items)
             return
 
-        # The counter; a loop that scf.for cannot express is emitted as scf.while.
         low, high, step = self.range_of(node)
         stages = self._stages_of(node)
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
-        variable_of_counter: VariableOfCounter = _identity
-        if isinstance(step, Scalar):  # normalized to a range of counters with the step 1
-            low, high, step, variable_of_counter = self._normalize_runtime_step(low, high, step)
+        if isinstance(step, Scalar):
+            counters = self._normalize_runtime_step(low, high, step)
+        else:
+            counters = _CounterRange(low, high, step, variable_of_counter=_identity)
         exits = {name for statement in node.body for name in exits_of(statement)}
         may_leave = bool(exits & {BREAK, RETURN})
-        if may_leave or step < 0:  # scf.for has no early exit, and a positive step only
-            self._emit_as_while(node, low, high, step, variable_of_counter)
-            return
+        if may_leave or counters.step < 0:  # scf.for has no early exit, and a positive step only
+            self._emit_as_while(node, counters)
+        else:
+            self._emit_as_for(node, node.target, counters, stages)
 
-        # The body, in which the reassigned variables are iteration arguments.
-        carried = self.carried(node.body, (node.target.id,))  # each has scalars: `or []` is for the type only
-        before = [scalar for name in carried for scalar in scalars_in(self.environment[name]) or []]
-        types = [scalar.type for scalar in before]
+    def _emit_as_for(self, node: ast.For, target: ast.Name, counters: _CounterRange, stages: int) -> None:
+        """Emit a loop without early exits and with a positive step as scf.for. `target` is its variable."""
+        carried = self.carried(node.body, (target.id,))
         outer, saved = self.writer, self.environment
-        start, end = cast(outer, low, "index"), cast(outer, high, "index")
-        stride = outer.constant(step, "index")
-        self.writer, self.environment = outer.nested(), dict(saved)
-        variable = self.writer.fresh()
-        arguments = [Scalar(self.writer.fresh(), type) for type in types]
-        self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments)
-        self.bind_loop_variable(node.target, variable_of_counter(Scalar(variable, "index")))
-        self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
-        self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
+        before = _scalars_of(saved, carried)
+        start, end = cast(outer, counters.low, "index"), cast(outer, counters.high, "index")
+        stride = outer.constant(counters.step, "index")
+        (counter,), arguments = self._begin_region(outer, saved, carried, [start])
+        self.bind_loop_variable(target, counters.variable_of_counter(counter))
+        self._loop_body(node)
         self._end_of_iteration(carried)
-        inner_writer, self.writer, self.environment = self.writer, outer, saved
+        body, self.writer, self.environment = self.writer, outer, saved
 
-        # The operation, and the values of the variables after it.
+        types = [scalar.type for scalar in before]
         assignment, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(arguments, before, strict=True))
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
         outer.region(
-            f"{assignment}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer,
+            f"{assignment}scf.for {counter.name} = {start.name} to {end.name} step {stride.name}{tail}", body,
             "}" if stages == 1 else f"}} {{pyd.stages = {stages} : i64}}",
         )  # fmt: skip
         self._after_loop(node, carried, results)
+
+    def _begin_region(
+        self, outer: Writer, saved: Environment, carried: Sequence[str], counters: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Begin a region of a loop in a writer nested in `outer`, with a copy of `saved`, the environment around it.
+
+        Return its arguments: those for the counters, and those for the variables `carried`, which are bound to them.
+        """
+        self.writer, self.environment = outer.nested(), dict(saved)
+        own_counters = [Scalar(self.writer.fresh(), counter.type) for counter in counters]
+        values = [Scalar(self.writer.fresh(), scalar.type) for scalar in _scalars_of(saved, carried)]
+        # A carried variable may be a tuple. Its value in `saved` has the structure that `_bind_results` builds from the
+        # values: 2 of them for (a, b).
+        self._bind_results(self.environment, [(name, saved[name]) for name in carried], values)
+        return own_counters, values
+
+    def _loop_body(self, node: ast.For | ast.While) -> None:
+        """Emit the statements of a loop."""
+        self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
+        self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
 
     def _items_of(self, node: ast.expr) -> Sequence[Entity] | None:
         """Return the items of a tuple that a loop runs over; None for anything else."""
@@ -166,17 +208,12 @@ class Loops(Statements):
         for element, part in zip(target.elts, item.items, strict=True):
             self._bind_item(element, part)
 
-    def _normalize_runtime_step(
-        self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
-    ) -> tuple[Literal, Scalar, int, VariableOfCounter]:
+    def _normalize_runtime_step(self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar) -> _CounterRange:
         """Normalize a range with a runtime step to `range(0, count, 1)`.
 
         The count is ceil((high - low) / step), and the loop variable low + counter * step. range(10, 0, -3) has the
         count ceil(-10 / -3) = 4, and the values 10, 7, 4, 1. A range without elements has a count of 0 or less. A step
         of 0 gives no iterations, since a division by 0 gives 0 in kernel IR.
-
-        Returns:
-            Low, high and step of the normalized range, and a function from its counter to the loop variable.
         """
         first, end, stride = (cast(self.writer, bound, "index") for bound in (low, high, step))
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
@@ -187,7 +224,7 @@ class Loops(Statements):
             steps = self.writer.value(f"arith.muli {counter.name}, {stride.name} : index", "index")
             return self.writer.value(f"arith.addi {first.name}, {steps.name} : index", "index")
 
-        return Literal(0), count, 1, variable_of_counter
+        return _CounterRange(Literal(0), count, 1, variable_of_counter)
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
         """Emit the scf.yield of an iteration: `more`, the next counters, then the values of the variables `carried`."""
@@ -221,7 +258,6 @@ class Loops(Statements):
         The step is an int other than 0 if it is known, else a Scalar. `range` is Python's or `pydispatch.range`. Raise
         CompileError for a loop over anything else, and for wrong arguments of range.
         """
-        # The loop: over range, with one variable.
         call = node.iter
         called = self.evaluate(call.func) if isinstance(call, ast.Call) else None
         is_range = isinstance(called, Known) and (called.value is range or called.value is functions.range)
@@ -234,22 +270,7 @@ class Loops(Statements):
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "a loop over range has one variable", "write for i in range(...)")
 
-        # The arguments. Python's range has no keywords; pydispatch.range has `stages`.
-        has_stages = self.evaluate(call.func) == Known(functions.range)
-        other = next((keyword for keyword in call.keywords if not has_stages or keyword.arg != "stages"), None)
-        if other is not None:
-            remedy = "pydispatch.range(..., stages=3) reads tiles ahead" if other.arg == "stages" else "leave it out"
-            raise self.error(other.value, f"range has no '{other.arg}'", remedy)
-        if not 1 <= len(call.args) <= 3:
-            given_count = len(call.args)
-            raise self.error(call, f"range takes 1 to 3 arguments, got {given_count}", "write range(first, end, step)")
-        arguments = [self.number(value) for value in call.args]
-        for value, argument in zip(arguments, call.args, strict=True):
-            type = default_type(value) if isinstance(value, Literal) else value.type
-            if type in FLOATS or type == "i1":
-                raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
-
-        # The defaults: range(n) is range(0, n, 1).
+        arguments = self._arguments_of_range(call)
         low, high = (Literal(0), arguments[0]) if len(arguments) == 1 else arguments[:2]
         step = arguments[2] if len(arguments) == 3 else Literal(1)
         if isinstance(step, Scalar):
@@ -257,6 +278,24 @@ class Loops(Statements):
         if step.value == 0:
             raise self.error(call.args[2], "the step of range is 0", "give another number")
         return low, high, int(step.value)
+
+    def _arguments_of_range(self, call: ast.Call) -> list[Scalar | Literal]:
+        """Return the 1 to 3 integers that a call of range has as arguments. Raise CompileError for other arguments."""
+        # Python's range has no keywords; pydispatch.range has `stages`.
+        has_stages = self.evaluate(call.func) == Known(functions.range)
+        other = next((keyword for keyword in call.keywords if not has_stages or keyword.arg != "stages"), None)
+        if other is not None:
+            remedy = "pydispatch.range(..., stages=3) reads tiles ahead" if other.arg == "stages" else "leave it out"
+            raise self.error(other.value, f"range has no '{other.arg}'", remedy)
+        if not 1 <= len(call.args) <= 3:
+            count = len(call.args)
+            raise self.error(call, f"range takes 1 to 3 arguments, got {count}", "write range(first, end, step)")
+        arguments = [self.number(value) for value in call.args]
+        for value, argument in zip(arguments, call.args, strict=True):
+            type = default_type(value) if isinstance(value, Literal) else value.type
+            if type in FLOATS or type == "i1":
+                raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
+        return arguments
 
     def _stages_of(self, node: ast.For) -> int:
         """Return `stages` of a loop over `pydispatch.range`; 1 if it states none.
@@ -274,39 +313,24 @@ class Loops(Statements):
             )
         return stages.value
 
-    def _emit_as_while(
-        self,
-        node: ast.For,
-        low: Scalar | Literal,
-        high: Scalar | Literal,
-        step: int,
-        variable_of_counter: VariableOfCounter,
-    ) -> None:
-        """Emit a `for` loop that has early exits or a negative step as scf.while.
-
-        Args:
-            node: The loop.
-            low: First value of the counter.
-            high: End of the counter, exclusive.
-            step: Number that is added to the counter in each iteration; not 0.
-            variable_of_counter: Emits the value of the loop variable from the counter.
-        """
+    def _emit_as_while(self, node: ast.For, counters: _CounterRange) -> None:
+        """Emit a `for` loop that has early exits or a negative step as scf.while."""
         assert isinstance(node.target, ast.Name)
         target = node.target
-        end = cast(self.writer, high, "index")
-        start = cast(self.writer, low, "index")
+        end = cast(self.writer, counters.high, "index")
+        start = cast(self.writer, counters.low, "index")
 
         def goes_on(variables: Sequence[Scalar]) -> Scalar | Literal:
             """Emit the loop condition, that the counter `variables[0]` has not reached the end."""
-            return compare(self.writer, "<" if step > 0 else ">", variables[0], end)
+            return compare(self.writer, "<" if counters.step > 0 else ">", variables[0], end)
 
         def begin(variables: Sequence[Scalar]) -> None:
             """Bind the loop variable to its value for the counter `variables[0]`."""
-            self.bind_loop_variable(target, variable_of_counter(variables[0]))
+            self.bind_loop_variable(target, counters.variable_of_counter(variables[0]))
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
             """Emit the counter of the next iteration."""
-            following = binary(self.writer, "+", variables[0], Literal(step))
+            following = binary(self.writer, "+", variables[0], Literal(counters.step))
             assert isinstance(following, Scalar)
             return [following]
 
@@ -356,48 +380,37 @@ class Loops(Statements):
         for name in flags:
             self.environment[name] = self.writer.constant(value=False, type="i1")
         carried = [*self.carried(node.body, target), *flags]
-        before = [*counters, *(scalar for name in carried for scalar in scalars_in(self.environment[name]) or [])]
-        types = [scalar.type for scalar in before]
         outer, saved = self.writer, self.environment
-
-        def enter() -> list[Scalar]:
-            """Begin a region of the loop in a nested writer. Return its arguments: the counters, then the values of
-            the carried variables, which are bound to their names.
-            """
-            self.writer, self.environment = outer.nested(), dict(saved)
-            arguments = [Scalar(self.writer.fresh(), type) for type in types]
-            # A carried variable may be a tuple. Its value before the loop, in `saved`, has the structure that
-            # `_bind_results` builds from the arguments: 2 of them for (a, b).
-            self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
-            return arguments
+        before = [*counters, *_scalars_of(saved, carried)]
 
         # The region of the condition.
-        tested = enter()
-        condition = self._unless_exited(goes_on(tested[: len(counters)]), flags)  # false if a flag is set
+        own_counters, values = self._begin_region(outer, saved, carried, counters)
+        condition = self._unless_exited(goes_on(own_counters), flags)  # false if a flag is set
         decided = cast(self.writer, condition, "i1")
-        listed, spelled = ", ".join(s.name for s in tested), ", ".join(types)
-        passed_on = f" {listed} : {spelled}" if types else ""
-        self.writer.line(f"scf.condition({decided.name}){passed_on}")
+        tested = [*own_counters, *values]
+        names, types = ", ".join(scalar.name for scalar in tested), ", ".join(scalar.type for scalar in tested)
+        self.writer.line(f"scf.condition({decided.name})" + (f" {names} : {types}" if tested else ""))
         test = self.writer
 
         # The region of the body.
-        arguments = enter()
-        begin(arguments[: len(counters)])
-        self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
-        self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
-        self._end_of_iteration(carried, next_of(arguments[: len(counters)]))
-        if not types:
+        own_counters, values = self._begin_region(outer, saved, carried, counters)
+        begin(own_counters)
+        self._loop_body(node)
+        self._end_of_iteration(carried, next_of(own_counters))
+        if not before:
             self.writer.line("scf.yield")
         body, self.writer, self.environment = self.writer, outer, saved
 
         # The operation with both regions, and the values after it.
-        assignment, results = outer.results(types)
+        assignment, results = outer.results([scalar.type for scalar in before])
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(tested, before, strict=True))
-        entry = ", ".join(f"{a.name}: {a.type}" for a in arguments)
-        signature = f" ({passed}) : ({spelled}) -> ({spelled})" if types else " : () -> ()"
-        outer.lines += [f"{assignment}scf.while{signature} {{", *(f"  {line}" for line in test.lines), "} do {"]
+        entry = ", ".join(f"{a.name}: {a.type}" for a in [*own_counters, *values])
+        signature = f" ({passed}) : ({types}) -> ({types})" if before else " : () -> ()"
         outer.lines += [
-            *([f"^bb0({entry}):"] if types else []),
+            f"{assignment}scf.while{signature} {{",
+            *(f"  {line}" for line in test.lines),
+            "} do {",
+            *([f"^bb0({entry}):"] if before else []),
             *(f"  {line}" for line in body.lines),
             f"}} {outer.location()}",
         ]

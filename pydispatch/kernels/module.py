@@ -272,7 +272,7 @@ def _stamps_type(view: Parameter) -> str:
 
 
 def _stamps_result(view: Parameter) -> str:
-    """Return the SSA name that the stamps of a view have in the host function after the kernel has run."""
+    """Return the SSA name of the race stamps of a view (`_stamps_type`) after the kernel has run."""
     return f"%stamps_{view.name}"
 
 

@@ -170,18 +170,23 @@ class Phases(LoopBounds):
                             "let the condition decide what is done, without return, break and continue",
                         )
                     self.statement(node)
-                elif stretch.kind == "barrier" and isinstance(node, ast.Assign):
-                    raise self.error(node, "a barrier has no value", "write pydispatch.barrier() in a line of its own")
-                elif stretch.kind == "shared":
-                    self._shared(node)
-                elif stretch.kind == "reduction":
-                    self._reduction(node)
-                elif stretch.kind == "exchange":  # stores a value for the others, which the next phase reads
-                    call = self.check_exchange(node)
-                    self._parallel(functools.partial(self._publish, call))
-                # A barrier has no operation: a parallel loop ends before the next begins. The race checks count it.
-                if stretch.kind in ("barrier", "reduction", "exchange"):
-                    self.end_phase()
+                else:
+                    self._collective(stretch.kind, node)
+
+    def _collective(self, kind: str, node: ast.stmt) -> None:
+        """Emit a statement that all invocations run together, of the kind barrier, shared, reduction or exchange."""
+        if kind == "barrier" and isinstance(node, ast.Assign):
+            raise self.error(node, "a barrier has no value", "write pydispatch.barrier() in a line of its own")
+        if kind == "shared":
+            self._shared(node)
+            return
+        if kind == "reduction":
+            self._reduction(node)
+        elif kind == "exchange":  # stores a value for the others, which the next phase reads
+            call = self.check_exchange(node)
+            self._parallel(functools.partial(self._publish, call))
+        # A barrier has no operation: a parallel loop ends before the next begins. The race checks count it.
+        self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Emit the statements between two barriers as one parallel loop over the invocations.
@@ -202,41 +207,33 @@ class Phases(LoopBounds):
         """
         self._check_exits(nodes, exits_without_flag)
         nodes, bound = self._bounded(nodes)  # a condition on the id around the statements becomes the loop's end
-        used = read_in(nodes) | assigned_in(nodes)
-        spilled = {  # variables of this phase → their memory
-            name: entity.slot
-            for name, entity in self.environment.items()
-            if isinstance(entity, Spilled) and name in used
-        }
-
-        def body() -> None:
-            """Emit the statements of the phase for one invocation.
-
-            Before them, spilled variables are loaded and formulas, the variables that each phase computes again, are
-            evaluated. After them, the spilled variables that they assign are stored.
-
-            `nodes` are the statements, `used` the names in them. `spilled` are the variables among these that have a
-            value for each invocation in memory, with their slots, which state this memory.
-            """
-            self._evaluate_formulas(used)
-            for name, slot in spilled.items():
-                self.environment.pop(name)  # without a stored value it is undefined until this phase assigns it
-                if slot.type:  # an earlier phase has stored the variable
-                    self.environment[name] = self._restored(slot)
-            emitted = [statement for statement in nodes if not self._is_formula(statement)]
-            super(Phases, self).block(emitted, exits_without_flag)
-            assigned = assigned_in(nodes)
-            for name, slot in spilled.items():
-                if name in assigned:
-                    origin = next(node for node in reversed(nodes) if name in assigned_in([node]))  # for errors
-                    self._spill(origin, name, slot)
-
-        self._parallel(body, bound)
+        self._parallel(functools.partial(self._phase_of_invocation, nodes, exits_without_flag), bound)
         # Values that the loop computes do not exist after it, so that uniform variables are evaluated again.
         # `is_statement`: the assignment is one of `nodes`, rather than nested in one.
         for name, value, is_statement in assignments(nodes):
             if name in self.variables.uniform and is_statement and value is not None:
                 self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value), value)
+
+    def _phase_of_invocation(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
+        """Emit the statements of a phase for one invocation.
+
+        Before them, spilled variables are loaded and formulas evaluated; after them, spilled variables that they assign
+        are stored. For the arguments and for these variables, see `_phase`.
+        """
+        assigned = assigned_in(nodes)
+        used = read_in(nodes) | assigned
+        entities = self.environment.items()
+        spilled = {name: entity.slot for name, entity in entities if isinstance(entity, Spilled) and name in used}
+        self._evaluate_formulas(used)
+        for name, slot in spilled.items():
+            self.environment.pop(name)  # without a stored value it is undefined until this phase assigns it
+            if slot.type:  # an earlier phase has stored the variable
+                self.environment[name] = self._restored(slot)
+        super().block([statement for statement in nodes if not self._is_formula(statement)], exits_without_flag)
+        for name, slot in spilled.items():
+            if name in assigned:
+                origin = next(node for node in reversed(nodes) if name in assigned_in([node]))  # for errors
+                self._spill(origin, name, slot)
 
     def _check_exits(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Raise CompileError if a phase returns before the end of the kernel: other invocations would wait for this
@@ -345,26 +342,8 @@ class Phases(LoopBounds):
         types: list[str] = []  # gets the type of the value when the body is emitted
 
         def body() -> None:
-            """Emit `scf.reduce` of this invocation's value, with a region that combines two values by `symbol`.
-
-            `call` is the reduction, such as `group_sum(value)`, and `symbol` its operator, such as "+". The type of the
-            value is appended to `types`.
-            """
-            scalar = self._own_value(call)
-            if scalar.type == "i1":
-                raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
-            types.append(scalar.type)
-            inner = self.writer.nested()
-            a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
-            total = binary(inner, symbol, a, b)
-            assert isinstance(total, Scalar)
-            self.writer.lines += [
-                f"scf.reduce({scalar.name} : {scalar.type}) {{",
-                f"^bb0({a.name}: {a.type}, {b.name}: {b.type}):",
-                *(f"  {line}" for line in reassociable(inner.lines, scalar.type)),
-                f"  scf.reduce.return {total.name} : {total.type}",
-                "}",
-            ]
+            """Emit the reduction of this invocation's value, and append its type to `types`."""
+            types.append(self._reduce_own_value(call, symbol))
 
         # The loop, without the type in its head.
         result = self.writer.fresh()
@@ -383,6 +362,27 @@ class Phases(LoopBounds):
         # The target: stored for each invocation if it is spilled, else a variable.
         if not self._spill_for_all(target, Scalar(result, type), call):
             self.bind(target, Scalar(result, type), call)
+
+    def _reduce_own_value(self, call: ast.Call, symbol: str) -> str:
+        """Emit `scf.reduce` of this invocation's value, whose region combines two values; return the value's type.
+
+        call: the reduction, such as `group_sum(value)`. symbol: its operator, such as "+".
+        """
+        scalar = self._own_value(call)
+        if scalar.type == "i1":
+            raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
+        inner = self.writer.nested()
+        a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
+        total = binary(inner, symbol, a, b)
+        assert isinstance(total, Scalar)
+        self.writer.lines += [
+            f"scf.reduce({scalar.name} : {scalar.type}) {{",
+            f"^bb0({a.name}: {a.type}, {b.name}: {b.type}):",
+            *(f"  {line}" for line in reassociable(inner.lines, scalar.type)),
+            f"  scf.reduce.return {total.name} : {total.type}",
+            "}",
+        ]
+        return scalar.type
 
     def bind_loop_variable(self, target: ast.Name, value: Entity) -> None:
         """Bind the variable of a loop to its value in one iteration.

@@ -214,15 +214,8 @@ class Statements(Assignments):
             environments.append(self.environment)
         self.writer, self.environment = outer, before
 
-        # Unify the values of the variables that differ after the branches. A variable that neither branch assigns has
-        # the same object in both environments.
-        changed = [
-            name
-            for name in dict.fromkeys((*environments[0], *environments[1]))
-            if environments[0].get(name) is not environments[1].get(name)
-        ]
         values: list[tuple[str, list[Entity]]] = []  # (variable, its values at the end of the two branches)
-        for name in changed:
+        for name in _changed_names(*environments):
             pair = [self._value_after_branch(name, environment) for environment in environments]
             if any(entity is None or not is_number(entity) for entity in pair):
                 line = self.source.location(node).line
@@ -232,7 +225,7 @@ class Statements(Assignments):
             with positions[0], positions[1]:  # each value is converted to the common type in its own branch
                 values.append((name, self.unified(node, writers, [e for e in pair if e is not None])))
 
-        # Yield them from the branches as results of the scf.if.
+        # Yield the values from the branches as results of the scf.if.
         types = [scalar.type for _, pair in values for scalar in scalars_in(pair[0]) or []]
         if types:
             for index, writer in enumerate(writers):
@@ -357,6 +350,11 @@ class Statements(Assignments):
             raise source.error(unwanted, f"parameter '{unwanted.arg}' of '{function.__name__}' is not a plain one",
                                "name each parameter: no *, / and **")  # fmt: skip
         return source
+
+
+def _changed_names(first: Environment, second: Environment) -> list[str]:
+    """Return the variables that differ after two branches: one that neither assigns has the same object in both."""
+    return [name for name in dict.fromkeys((*first, *second)) if first.get(name) is not second.get(name)]
 
 
 def _ends(statements: Sequence[ast.stmt]) -> bool:

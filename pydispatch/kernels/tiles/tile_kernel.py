@@ -192,16 +192,17 @@ class TileKernel(TileVariables):
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
-        """Inline a call. Lazy tiles are materialized first, since the callee may write the memory that they read."""
-        self.materialize_readers(node, lambda tile: True)  # all lazy tiles
-        return super().inlined(
-            node,
-            function,
-            [  # snapshots: assignments to a parameter must not change the caller's variable
-                snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
-                for argument in arguments
-            ],
-        )
+        """Inline a call. Lazy tiles are materialized first, since the callee may write the memory that they read.
+
+        These are all lazy tiles of variables, and the arguments: an argument such as `a + b` is of no variable.
+        """
+        self.materialize_readers(node, lambda tile: True)
+        # Snapshots: assignments to a parameter must not change the caller's variable.
+        values = [
+            snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
+            for argument in arguments
+        ]
+        return super().inlined(node, function, values)
 
     # ---- expressions
 
