@@ -187,14 +187,10 @@ class Panels:
     def _dequantized(
         self, ops: list[Operation], body: GenericBody, value: SSAValue, block_index: AffineMap, panel_index: AffineMap
     ) -> SSAValue:
-        """Add (value - zero) * scale + offset to the body of a product, and return it.
+        """Add (value - zero) * scale + offset to the body of a product, and return it; value: the integer as f32.
 
-        Args:
-            ops: List that receives the operations that compute zero points, scales and offsets.
-            body: The body.
-            value: The stored integer in its panel, as f32.
-            block_index: Map from the loops of the product to the index [panel][block][column].
-            panel_index: Map to the index [panel][column] of terms that all blocks share.
+        The operations that compute zero points, scales and offsets are appended to `ops`. `block_index` maps the loops
+        of the product to [panel][block][column], and `panel_index` to [panel][column] for terms that all blocks share.
         """
 
         def read(term: SSAValue) -> SSAValue:
