@@ -213,37 +213,10 @@ static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void
   return PYD_STATUS_OK;
 }
 
-// Acquires a block of a size class: a free block, or a new one. Without memory for a new one, first returns all free
-// blocks to the system.
-static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
-  class_stack_t* stack = &pool->classes[class];
-  size_t size = class_size(class);
-  lock(&stack->lock);
-  header_t* header = unlink_small(stack, size);
-  ++stack->live;  // also of a new block, which is allocated without the lock
-  unlock(&stack->lock);
-  if (header) {
-    *out_block = block_of(header);
-    return PYD_STATUS_OK;
-  }
-  pyd_status_t status = allocate(pool, size, class, out_block);
-  while (!pyd_ok(status)) {  // free blocks of other sizes may have the memory
-    const bool has_trimmed = trim(pool);
-    pyd_status_free(status);
-    status = allocate(pool, size, class, out_block);
-    if (!has_trimmed) break;  // no block was free: the failure is final
-  }
-  if (pyd_ok(status)) return status;
-  lock(&stack->lock);
-  --stack->live;
-  unlock(&stack->lock);
-  return status;
-}
-
-// Creates a large block of |size| bytes, from the allocator of the pool or from the system's pages. Only the first
-// |wanted| bytes are going to be used.
-static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void** out_block) {
-  if (pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, kLarge, out_block);
+// Creates a block of |class| with |size| bytes: of a size class or of an allocator that was passed to the pool by
+// allocate(), any other large block from the system's pages. Only the first |wanted| bytes are going to be used.
+static pyd_status_t create_block(pyd_pool_t* pool, size_t size, size_t wanted, uint32_t class, void** out_block) {
+  if (class != kLarge || pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, class, out_block);
   pyd_status_t status = reserve(pool, size);
   if (!pyd_ok(status)) return status;
   status = pyd_pages_map(size, wanted, out_block);
@@ -255,14 +228,42 @@ static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void
   return status;
 }
 
-// Acquires a large block: the smallest free block that is large enough, but at most 25 % larger (which bounds the
-// waste), or a new one. Without memory for a new one, first returns all free blocks to the system.
-static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
-  if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
-  const size_t wanted = size;
-  const size_t unit = pyd_allocator_is_given(&pool->allocator) ? PYD_POOL_ALIGNMENT : PYD_PAGES_UNIT;
-  size = (size + unit - 1) & ~(unit - 1);
-  lock(&pool->large_lock);
+// Creates a block as create_block() does. While there is no memory for it, returns all free blocks, of any size, to the
+// system, and tries again. The last attempt is one after which no block was left to return: other threads may have
+// returned blocks since the attempt before.
+static pyd_status_t create_or_trim(pyd_pool_t* pool, size_t size, size_t wanted, uint32_t class, void** out_block) {
+  pyd_status_t status = create_block(pool, size, wanted, class, out_block);
+  for (bool has_trimmed = true; has_trimmed && !pyd_ok(status);) {
+    has_trimmed = trim(pool);
+    pyd_status_free(status);
+    status = create_block(pool, size, wanted, class, out_block);
+  }
+  return status;
+}
+
+// Acquires a block of a size class: a free block, or a new one.
+static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
+  class_stack_t* stack = &pool->classes[class];
+  size_t size = class_size(class);
+  lock(&stack->lock);
+  header_t* header = unlink_small(stack, size);
+  ++stack->live;  // also of a new block, which is allocated without the lock
+  unlock(&stack->lock);
+  if (header) {
+    *out_block = block_of(header);
+    return PYD_STATUS_OK;
+  }
+  pyd_status_t status = create_or_trim(pool, size, size, class, out_block);
+  if (pyd_ok(status)) return status;
+  lock(&stack->lock);
+  --stack->live;
+  unlock(&stack->lock);
+  return status;
+}
+
+// Returns the smallest free block of at least |size| bytes, but at most 25 % more, which bounds the waste; NULL without
+// one. The caller holds the lock of the list.
+static header_t* find_large(const pyd_pool_t* pool, size_t size) {
   header_t* best = NULL;
   for (header_t* header = pool->newest; header; header = header->next) {
     const bool fits = header->size >= size && header->size - size <= size / 4;
@@ -270,6 +271,18 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
     best = header;
     if (best->size == size) break;
   }
+  return best;
+}
+
+// Acquires a large block: a free block that fits, or a new one. |wanted|: bytes.
+static pyd_status_t acquire_large(pyd_pool_t* pool, size_t wanted, void** out_block) {
+  if (wanted > SIZE_MAX / 2) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", wanted);
+  }
+  const size_t unit = pyd_allocator_is_given(&pool->allocator) ? PYD_POOL_ALIGNMENT : PYD_PAGES_UNIT;
+  const size_t size = (wanted + unit - 1) & ~(unit - 1);
+  lock(&pool->large_lock);
+  header_t* best = find_large(pool, size);
   if (best) unlink_large(pool, best);
   ++pool->large_live;
   unlock(&pool->large_lock);
@@ -277,18 +290,11 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
     *out_block = block_of(best);
     return PYD_STATUS_OK;
   }
-  pyd_status_t status = map_large(pool, size, wanted, out_block);
-  while (!pyd_ok(status)) {  // free blocks of other sizes may have the memory
-    const bool has_trimmed = trim(pool);
-    pyd_status_free(status);
-    status = map_large(pool, size, wanted, out_block);
-    if (!has_trimmed) break;  // no block was free: the failure is final
-  }
-  if (!pyd_ok(status)) {
-    lock(&pool->large_lock);
-    --pool->large_live;
-    unlock(&pool->large_lock);
-  }
+  pyd_status_t status = create_or_trim(pool, size, wanted, kLarge, out_block);
+  if (pyd_ok(status)) return status;
+  lock(&pool->large_lock);
+  --pool->large_live;
+  unlock(&pool->large_lock);
   return status;
 }
 

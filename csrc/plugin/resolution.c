@@ -226,8 +226,8 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
 
 const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution) { return &resolution->resolver; }
 
-// Ends a resolution after its last executable. Releases the providers that supplied no symbol, and removes their
-// plugins, which may then be unloaded, from the report.
+// Ends a resolution after its last executable: releases the list of providers. Providers that supplied a symbol are
+// retained by |used|. The plugins of the others may be unloaded from here on, so they are removed from the report.
 void pyd_resolution_end(pyd_resolution_t* resolution) {
   if (!resolution->list) return;  // has ended
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {

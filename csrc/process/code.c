@@ -82,13 +82,14 @@ static int by_address(const void* a, const void* b) {
 static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
   size_t count = info->symbol_count;
   const uintptr_t begin = (uintptr_t)info->address, limit = begin + info->size;  // of the image
-  uintptr_t end = limit;  // the next higher address of a symbol: several symbols may have the same address
   qsort(symbols, count, sizeof(*symbols), by_address);
+  uintptr_t later = limit, end = limit;  // address of the symbol after this one; the lowest address above this one
   for (size_t i = count; i-- > 0;) {
-    uintptr_t address = (uintptr_t)symbols[i].address;
-    uintptr_t next = i + 1 < count ? (uintptr_t)symbols[i + 1].address : limit;
-    if (next > address) end = next < limit ? next : limit;
-    if (address < begin || end <= address) continue;  // not in the image
+    const uintptr_t address = (uintptr_t)symbols[i].address;
+    const bool is_in_image = begin <= address && address < limit;
+    if (!is_in_image) continue;
+    if (address < later) end = later;  // else both symbols have the same address, and the same end
+    later = address;
     if (symbols[i].is_function && symbols[i].size == 0) symbols[i].size = end - address;
   }
 }
