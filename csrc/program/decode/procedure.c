@@ -47,8 +47,24 @@ static pyd_status_t check_parameter_uses(const pyd_program_t* program) {
 // Words of the record of a parameter. A string has two words: offset and length in bytes.
 enum { kParameterScope = 0, kParameterKey = 2, kParameterDtype = 4, kParameterRank, kParameterSizes };
 
-// Decodes the table of parameters (constants whose bytes are not in the artifact, but supplied when it is loaded):
-// scope, key and type.
+// Decodes parameter |i| from its record |words|: scope, key and type.
+static pyd_status_t decode_parameter(pyd_reader_t* reader, uint32_t i, const uint32_t* words,
+                                     pyd_program_parameter_t* out_parameter) {
+  pyd_program_value_t value = {.kind = PYD_KIND_TENSOR, .dtype = words[kParameterDtype], .rank = words[kParameterRank]};
+  const uint32_t head[3] = {value.kind, value.dtype, value.rank};
+  pyd_status_t status = pyd_reader_check_value("parameter", i, head);
+  if (pyd_ok(status))
+    status = pyd_reader_string(reader, "the scope of a parameter", words + kParameterScope, &out_parameter->scope);
+  if (pyd_ok(status))
+    status = pyd_reader_string(reader, "the key of a parameter", words + kParameterKey, &out_parameter->key);
+  if (pyd_ok(status)) status = pyd_reader_sizes(reader, "parameter", i, words[kParameterSizes], &value);
+  out_parameter->dtype = value.dtype;
+  out_parameter->rank = value.rank;
+  out_parameter->dims = value.dims;
+  return status;
+}
+
+// Decodes the table of parameters: constants whose bytes are not in the artifact, but supplied when it is loaded.
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_PARAMETER_COUNT];
   pyd_program_t* program = reader->program;
@@ -60,19 +76,7 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
   if (!program->parameters) return pyd_reader_no_memory();
   program->parameter_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kParameterWords) {
-    pyd_program_parameter_t* parameter = &program->parameters[i];
-    pyd_program_value_t value = {
-        .kind = PYD_KIND_TENSOR, .dtype = words[kParameterDtype], .rank = words[kParameterRank]};
-    const uint32_t head[3] = {value.kind, value.dtype, value.rank};
-    status = pyd_reader_check_value("parameter", i, head);
-    if (pyd_ok(status))
-      status = pyd_reader_string(reader, "the scope of a parameter", words + kParameterScope, &parameter->scope);
-    if (pyd_ok(status))
-      status = pyd_reader_string(reader, "the key of a parameter", words + kParameterKey, &parameter->key);
-    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "parameter", i, words[kParameterSizes], &value);
-    parameter->dtype = value.dtype;
-    parameter->rank = value.rank;
-    parameter->dims = value.dims;
+    status = decode_parameter(reader, i, words, &program->parameters[i]);
   }
   return pyd_ok(status) ? check_parameter_uses(program) : status;
 }
@@ -80,7 +84,20 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
 // Words of the record of a check. A string and a double have two words.
 enum { kCheckKind = 0, kCheckName = 1, kCheckLocation = 3, kCheckAtol = 5, kCheckRtol = 7 };
 
-// Decodes the table of checks, which OBSERVE steps refer to: kind, name, location in the source, tolerances.
+// Decodes check |i| from its record |words|: kind, name, location in the source, tolerances.
+static pyd_status_t decode_check(pyd_reader_t* reader, uint32_t i, const uint32_t* words,
+                                 pyd_program_check_t* out_check) {
+  out_check->kind = words[kCheckKind];
+  out_check->atol = read_f64(words + kCheckAtol);
+  out_check->rtol = read_f64(words + kCheckRtol);
+  pyd_status_t status = pyd_reader_string(reader, "the name of a check", words + kCheckName, &out_check->name);
+  if (pyd_ok(status))
+    status = pyd_reader_string(reader, "the location of a check", words + kCheckLocation, &out_check->location);
+  if (!pyd_ok(status) || out_check->kind < kCheckKinds) return status;
+  return pyd_status_make(PYD_CODE_CORRUPT, "check %u is of kind %u, there are %u", i, out_check->kind, kCheckKinds);
+}
+
+// Decodes the table of checks, which OBSERVE steps refer to.
 static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_CHECK_COUNT];
   pyd_program_t* program = reader->program;
@@ -91,16 +108,7 @@ static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) 
   if (!program->checks) return pyd_reader_no_memory();
   program->check_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kCheckWords) {
-    pyd_program_check_t* check = &program->checks[i];
-    check->kind = words[kCheckKind];
-    check->atol = read_f64(words + kCheckAtol);
-    check->rtol = read_f64(words + kCheckRtol);
-    status = pyd_reader_string(reader, "the name of a check", words + kCheckName, &check->name);
-    if (pyd_ok(status))
-      status = pyd_reader_string(reader, "the location of a check", words + kCheckLocation, &check->location);
-    if (pyd_ok(status) && check->kind >= kCheckKinds) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "check %u is of kind %u, there are %u", i, check->kind, kCheckKinds);
-    }
+    status = decode_check(reader, i, words, &program->checks[i]);
   }
   return status;
 }
@@ -117,8 +125,25 @@ enum {
   kGlobalFlags = 9  // 1: mutable
 };
 
-// Decodes the table of globals: name, type, and the initial value: a constant for a tensor (PYD_NONE: none), or 64 bits
-// for a scalar.
+// Decodes global |i| from its record |words|: name, type, and the initial value: a constant for a tensor (PYD_NONE:
+// none), or 64 bits for a scalar.
+static pyd_status_t decode_global(pyd_reader_t* reader, uint32_t i, const uint32_t* words, pyd_global_t* out_global) {
+  pyd_status_t status = pyd_reader_check_value("global", i, words + kGlobalKind);
+  if (!pyd_ok(status)) return status;
+  const uint32_t kind = words[kGlobalKind], constant = words[kGlobalConstant];
+  *out_global = (pyd_global_t){.type = {.kind = kind, .dtype = words[kGlobalDtype], .rank = words[kGlobalRank]},
+                               .constant = constant,
+                               .value = read_u64(words + kGlobalValue),
+                               .is_mutable = words[kGlobalFlags] & 1};
+  status = pyd_reader_string(reader, "the name of a global", words + kGlobalName, &out_global->name);
+  if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[kGlobalSizes], &out_global->type);
+  if (!pyd_ok(status) || constant == PYD_NONE) return status;
+  if (kind != PYD_KIND_SCALAR && has_bytes_of(reader->program, constant, &out_global->type)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,
+                         constant);
+}
+
+// Decodes the table of globals.
 static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_GLOBAL_COUNT];
   pyd_program_t* program = reader->program;
@@ -129,28 +154,37 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
   if (!program->globals) return pyd_reader_no_memory();
   program->global_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kGlobalWords) {
-    pyd_global_t* global = &program->globals[i];
-    status = pyd_reader_check_value("global", i, words + kGlobalKind);
-    if (!pyd_ok(status)) break;
-    *global =
-        (pyd_global_t){.type = {.kind = words[kGlobalKind], .dtype = words[kGlobalDtype], .rank = words[kGlobalRank]},
-                       .constant = words[kGlobalConstant],
-                       .value = read_u64(words + kGlobalValue),
-                       .is_mutable = words[kGlobalFlags] & 1};
-    status = pyd_reader_string(reader, "the name of a global", words + kGlobalName, &global->name);
-    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[kGlobalSizes], &global->type);
-    if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
-    const bool may_have_constant = global->type.kind != PYD_KIND_SCALAR;
-    if (!may_have_constant || !has_bytes_of(program, global->constant, &global->type)) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,
-                               global->constant);
-    }
+    status = decode_global(reader, i, words, &program->globals[i]);
   }
   return status;
 }
 
-// Decodes the arguments and results of |p| from their records: types, names, the sizes of arguments, and the slots
-// (variables of the procedure) that arguments are stored in.
+// Decodes argument |i| of |p| from its record |words|: type, name, sizes, and the slot (variable of the procedure) that
+// it is stored in.
+static pyd_status_t decode_arg(pyd_reader_t* reader, pyd_procedure_t* p, uint32_t i, const uint32_t* words,
+                               pyd_program_value_t* out_value) {
+  pyd_status_t status = pyd_reader_check_value("argument", i, words);
+  if (!pyd_ok(status)) return status;
+  const uint32_t rank = words[PYD_VALUE_RANK], sizes = rank ? words[PYD_VALUE_SIZES] : 0;
+  *out_value = (pyd_program_value_t){.kind = words[PYD_VALUE_KIND], .dtype = words[PYD_VALUE_DTYPE], .rank = rank};
+  p->arg_slots[i] = words[PYD_VALUE_TARGET];
+  p->info.dims_count += rank;
+  status = pyd_reader_dims(reader->program, p->pool, p->pool_count, "argument", i, sizes, out_value);
+  if (!pyd_ok(status)) return status;
+  return pyd_reader_string(reader, "the name of an argument", words + PYD_VALUE_NAME, &out_value->name);
+}
+
+// Decodes result |i| of a procedure from its record |words|: type and name.
+static pyd_status_t decode_result(pyd_reader_t* reader, uint32_t i, const uint32_t* words,
+                                  pyd_program_value_t* out_value) {
+  pyd_status_t status = pyd_reader_check_value("result", i, words);
+  if (!pyd_ok(status)) return status;
+  *out_value = (pyd_program_value_t){
+      .kind = words[PYD_VALUE_KIND], .dtype = words[PYD_VALUE_DTYPE], .rank = words[PYD_VALUE_RANK]};
+  return pyd_reader_string(reader, "the name of a result", words + PYD_VALUE_NAME, &out_value->name);
+}
+
+// Decodes the arguments and results of |p| from their records.
 static pyd_status_t decode_signature(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* args, uint32_t arg_count,
                                      const uint32_t* results, uint32_t result_count) {
   pyd_program_t* program = reader->program;
@@ -163,23 +197,10 @@ static pyd_status_t decode_signature(pyd_reader_t* reader, pyd_procedure_t* p, c
   p->info.result_count = result_count;
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < arg_count && pyd_ok(status); ++i, args += PYD_VALUE_WORDS) {
-    status = pyd_reader_check_value("argument", i, args);
-    if (!pyd_ok(status)) break;
-    values[i] = (pyd_program_value_t){
-        .kind = args[PYD_VALUE_KIND], .dtype = args[PYD_VALUE_DTYPE], .rank = args[PYD_VALUE_RANK]};
-    p->arg_slots[i] = args[PYD_VALUE_TARGET];
-    p->info.dims_count += args[PYD_VALUE_RANK];
-    status = pyd_reader_dims(program, p->pool, p->pool_count, "argument", i,
-                             args[PYD_VALUE_RANK] ? args[PYD_VALUE_SIZES] : 0, &values[i]);
-    if (pyd_ok(status))
-      status = pyd_reader_string(reader, "the name of an argument", args + PYD_VALUE_NAME, &values[i].name);
+    status = decode_arg(reader, p, i, args, &values[i]);
   }
   for (uint32_t i = 0; i < result_count && pyd_ok(status); ++i, results += PYD_VALUE_WORDS) {
-    status = pyd_reader_check_value("result", i, results);
-    if (!pyd_ok(status)) break;
-    values[arg_count + i] = (pyd_program_value_t){
-        .kind = results[PYD_VALUE_KIND], .dtype = results[PYD_VALUE_DTYPE], .rank = results[PYD_VALUE_RANK]};
-    status = pyd_reader_string(reader, "the name of a result", results + PYD_VALUE_NAME, &values[arg_count + i].name);
+    status = decode_result(reader, i, results, &values[arg_count + i]);
   }
   return status;
 }
@@ -202,6 +223,16 @@ enum {
   kPoolCount,
 };
 
+// Decodes the types of the slots from their records: kind, element type, rank, 0.
+static pyd_status_t decode_slots(pyd_procedure_t* p, const uint32_t* words) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < p->slot_count && pyd_ok(status); ++i, words += kSlotWords) {
+    status = pyd_reader_check_value("slot", i, words);
+    p->slots[i] = (pyd_slot_type_t){words[0], words[1], words[2]};
+  }
+  return status;
+}
+
 // Decodes and verifies the procedure that |words|, a record of the table of procedures, describes.
 static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* words) {
   const uint32_t *args = NULL, *results = NULL, *slots = NULL, *steps = NULL;
@@ -223,11 +254,7 @@ static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, c
   p->slots = pyd_program_allocate(reader->program, p->slot_count, sizeof(*p->slots));
   p->steps = pyd_program_allocate(reader->program, p->step_count, sizeof(*p->steps));
   if (!p->slots || !p->steps) return pyd_reader_no_memory();
-  for (uint32_t i = 0; i < p->slot_count && pyd_ok(status); ++i, slots += kSlotWords) {
-    // Words: kind, element type, rank, 0.
-    status = pyd_reader_check_value("slot", i, slots);
-    p->slots[i] = (pyd_slot_type_t){slots[0], slots[1], slots[2]};
-  }
+  status = decode_slots(p, slots);
   for (uint32_t i = 0; i < p->step_count; ++i, steps += kStepWords) {
     // Words: operation, and its operands a, b, c and d.
     p->steps[i] = (pyd_step_t){steps[0], steps[1], steps[2], steps[3], steps[4]};

@@ -253,36 +253,45 @@ static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
+// Verifies a step that jumps to step b or c, as the scalar slot a says.
+static pyd_status_t verify_branch(const verifier_t* v, const pyd_step_t* step) {
+  pyd_status_t status = check_scalar(v, step->a);
+  if (pyd_ok(status)) status = check_jump(v, step->b);
+  return pyd_ok(status) ? check_jump(v, step->c) : status;
+}
+
+// Verifies a step that empties slot a.
+static pyd_status_t verify_drop(const verifier_t* v, const pyd_step_t* step) {
+  if (step->a < v->p->slot_count) return PYD_STATUS_OK;
+  return CORRUPT(v, "slot %u, the procedure has %u", step->a, v->p->slot_count);
+}
+
+// Verifies a step that stores the size of axis c of tensor slot b in scalar slot a.
+static pyd_status_t verify_dim(const verifier_t* v, const pyd_step_t* step) {
+  pyd_status_t status = check_scalar(v, step->a);
+  if (pyd_ok(status)) status = check_tensor(v, step->b);
+  if (!pyd_ok(status) || step->c < v->p->slots[step->b].rank) return status;
+  return CORRUPT(v, "axis %u of slot %u does not exist", step->c, step->b);
+}
+
 // Verifies one step by its opcode.
 static pyd_status_t verify_step(const verifier_t* v) {
   const pyd_step_t* step = &v->p->steps[v->step];
   PYD_COUNT_WORK(1);
-  pyd_status_t status = PYD_STATUS_OK;
   switch ((pyd_step_op_t)step->op) {
     case PYD_STEP_RUN: return verify_run(v, step);
     case PYD_STEP_MOVE: return verify_move(v, step);
     case PYD_STEP_JUMP: return check_jump(v, step->a);
-    case PYD_STEP_BRANCH:
-      status = check_scalar(v, step->a);
-      if (pyd_ok(status)) status = check_jump(v, step->b);
-      return pyd_ok(status) ? check_jump(v, step->c) : status;
+    case PYD_STEP_BRANCH: return verify_branch(v, step);
     case PYD_STEP_READ: return verify_read(v, step);
     case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, /* is_store */ false);
     case PYD_STEP_STORE: return verify_global(v, step->a, step->b, /* is_store */ true);
     case PYD_STEP_OBSERVE: return verify_observe(v, step);
-    case PYD_STEP_DROP:
-      if (step->a < v->p->slot_count) return status;
-      return CORRUPT(v, "slot %u, the procedure has %u", step->a, v->p->slot_count);
+    case PYD_STEP_DROP: return verify_drop(v, step);
     case PYD_STEP_RETURN: return verify_return(v, step);
     case PYD_STEP_CONSTANT: return verify_constant(v, step);
     case PYD_STEP_SCALAR: return check_scalar(v, step->a);
-    case PYD_STEP_DIM:
-      status = check_scalar(v, step->a);
-      if (pyd_ok(status)) status = check_tensor(v, step->b);
-      if (pyd_ok(status) && step->c >= v->p->slots[step->b].rank) {
-        status = CORRUPT(v, "axis %u of slot %u does not exist", step->c, step->b);
-      }
-      return status;
+    case PYD_STEP_DIM: return verify_dim(v, step);
     case PYD_STEP_VIEW: return verify_view(v, step);
     case PYD_STEP_SAVE: return verify_save(v, step);
   }
