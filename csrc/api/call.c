@@ -76,6 +76,17 @@ static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, 
   return PYD_STATUS_OK;
 }
 
+// Creates the plan of |call| and the call of that plan. |scalars| may be NULL if the function takes none.
+static pyd_status_t prepare_plan(pyd_api_call_t* call, const uint64_t* scalars) {
+  static const uint64_t kNoScalars = 0;  // a plan wants an address even if there are no scalars
+  const pyd_api_program_t* program = call->entry->program;
+  pyd_status_t status =
+      pyd_plan_create(program->program, call->entry->index, call->dims, scalars ? scalars : &kNoScalars, &call->plan);
+  if (pyd_ok(status)) status = pyd_call_create(call->plan, program->device->sched, program->device->pool, &call->call);
+  if (pyd_ok(status)) describe_buffers(call);
+  return status;
+}
+
 // Creates a call of |function| for fixed shapes. |dims|: the sizes of all tensor arguments, one after another.
 // |scalars|: one 64-bit word for each scalar argument. A function with control flow on the host (a procedure) has no
 // plan: a run decides sizes.
@@ -84,28 +95,14 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
   if (!out_call) return pyd_api_null("call_prepare", "out_call");
   *out_call = NULL;
   if (!function) return pyd_api_null("call_prepare", "function");
-  static const uint64_t kNoScalars = 0;  // a plan wants an address even if there are no scalars
   const pyd_api_entry_t* entry = (const pyd_api_entry_t*)function;  // its first member, |info|
-  const pyd_api_device_t* device = entry->program->device;
   pyd_api_call_t* call = NULL;
   pyd_status_t status = check_counts(function, dims, dims_count, scalars, scalar_count);
   if (pyd_ok(status)) status = allocate(entry, dims, &call);
-  if (pyd_ok(status) && entry->is_procedure) {
-    status = pyd_api_procedure_prepare(call, scalars);
-    if (pyd_ok(status)) {
-      *out_call = call;
-    } else {
-      pyd_api_call_release(call);
-    }
-    return status;
+  if (pyd_ok(status)) {
+    status = entry->is_procedure ? pyd_api_procedure_prepare(call, scalars) : prepare_plan(call, scalars);
   }
   if (pyd_ok(status)) {
-    status = pyd_plan_create(entry->program->program, entry->index, call->dims, scalars ? scalars : &kNoScalars,
-                             &call->plan);
-  }
-  if (pyd_ok(status)) status = pyd_call_create(call->plan, device->sched, device->pool, &call->call);
-  if (pyd_ok(status)) {
-    describe_buffers(call);
     *out_call = call;
   } else {
     pyd_api_call_release(call);

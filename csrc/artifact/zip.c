@@ -54,6 +54,11 @@ static bool end_records_agree(const uint8_t* record, const uint8_t* end, const p
          agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_OFFSET), PYD_ZIP_FULL32, wide->directory_offset);
 }
 
+// Returns whether the directory ends at |offset|, where the end record begins: nothing may hide between them.
+static bool directory_ends_at(const pyd_zip_end_t* end, uint64_t offset) {
+  return end->directory_size <= offset && end->directory_offset == offset - end->directory_size;
+}
+
 // Reads the zip64 end record that the locator at |locator_offset| points to, and checks it against |end|, the bytes of
 // the end record.
 static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const uint8_t* end, pyd_zip_end_t* out_end) {
@@ -77,11 +82,16 @@ static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const u
   out_end->directory_offset = pyd_load_u64(record + PYD_ZIP_END64_DIRECTORY_OFFSET);
   if (!end_records_agree(record, end, out_end))
     return corrupt_end("the two end records of the zip file disagree,", offset);
-  // Nothing may hide between the directory and its end record.
-  if (out_end->directory_size > offset || out_end->directory_offset != offset - out_end->directory_size) {
-    return corrupt_end("the zip directory does not end where its zip64 end record starts,", offset);
-  }
-  return PYD_STATUS_OK;
+  return directory_ends_at(out_end, offset)
+             ? PYD_STATUS_OK
+             : corrupt_end("the zip directory does not end where its zip64 end record starts,", offset);
+}
+
+// Returns whether the locator of a zip64 end record directly precedes the end record at |offset|.
+static bool has_locator(pyd_span_t file, uint64_t offset) {
+  if (offset < PYD_ZIP_LOCATOR_BYTES) return false;
+  const uint8_t* locator = pyd_span_get(file, offset - PYD_ZIP_LOCATOR_BYTES, PYD_ZIP_LOCATOR_BYTES);
+  return locator && pyd_load_u32(locator) == PYD_ZIP_LOCATOR_SIGNATURE;
 }
 
 // Fills in number of entries, size and offset of the directory, from the zip64 end record if there is one, else from
@@ -100,20 +110,12 @@ pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
   if (disk != pyd_load_u16(end + PYD_ZIP_END_DIRECTORY_DISK) || !is_first_disk || count_here != out_end->count) {
     return corrupt_end("the zip file is split over several volumes: end record", offset);
   }
-  // The locator of a zip64 end record directly precedes the end record.
-  const uint8_t* locator = offset >= PYD_ZIP_LOCATOR_BYTES
-                               ? pyd_span_get(file, offset - PYD_ZIP_LOCATOR_BYTES, PYD_ZIP_LOCATOR_BYTES)
-                               : NULL;
-  if (locator && pyd_load_u32(locator) == PYD_ZIP_LOCATOR_SIGNATURE) {
-    return read_end64(file, offset - PYD_ZIP_LOCATOR_BYTES, end, out_end);
-  }
-  if (out_end->directory_size > offset || out_end->directory_offset != offset - out_end->directory_size) {
-    return pyd_status_make(
-        PYD_CODE_CORRUPT, "the zip directory (%llu bytes at offset %llu) does not end at its end record at offset %llu",
-        (unsigned long long)out_end->directory_size, (unsigned long long)out_end->directory_offset,
-        (unsigned long long)offset);
-  }
-  return PYD_STATUS_OK;
+  if (has_locator(file, offset)) return read_end64(file, offset - PYD_ZIP_LOCATOR_BYTES, end, out_end);
+  if (directory_ends_at(out_end, offset)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "the zip directory (%llu bytes at offset %llu) does not end at its end record at offset %llu",
+                         (unsigned long long)out_end->directory_size, (unsigned long long)out_end->directory_offset,
+                         (unsigned long long)offset);
 }
 
 // Walks the fields of the extra area of a header: 16 bits of tag, 16 bits of length, content. |*out_field| becomes the

@@ -1,5 +1,6 @@
 // Resolves the import table of one executable. This happens once per load, so a clear failure matters more than speed:
 // the message names all missing imports, not only the first.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,39 +29,40 @@ static pyd_status_t check_symbols(const char* executable, uint32_t count, const 
 
 static bool is_missing(const char* symbol, pyd_import_fn_t function) { return !function && !is_optional(symbol); }
 
+// Returns the required imports without a function as text, such as "'add', 'mul'", which the caller frees. NULL without
+// memory.
+static char* list_missing(uint32_t count, const char* const* symbols, const pyd_import_fn_t* functions) {
+  size_t size = 1;  // of the text, with the 0 at its end
+  for (uint32_t i = 0; i < count; ++i) {
+    if (is_missing(symbols[i], functions[i])) size += strlen(symbols[i]) + 4;  // two quotes, comma, blank
+  }
+  char* list = malloc(size);
+  if (!list) return NULL;
+  size_t length = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_missing(symbols[i], functions[i])) continue;
+    length += (size_t)snprintf(list + length, size - length, "%s'%s'", length ? ", " : "", symbols[i]);
+  }
+  return list;
+}
+
 // Returns the failure that lists the required imports without a function; OK if there are none.
 static pyd_status_t report_missing(const char* executable, uint32_t count, const char* const* symbols,
                                    const pyd_import_fn_t* functions) {
   uint32_t missing = 0;
-  size_t length = 1;  // of the list, with the 0 at its end
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!is_missing(symbols[i], functions[i])) continue;
-    ++missing;
-    length += strlen(symbols[i]) + 4;  // two quotes, comma, blank
-  }
+  for (uint32_t i = 0; i < count; ++i) missing += is_missing(symbols[i], functions[i]);
   if (!missing) return PYD_STATUS_OK;
   const char* noun = missing == 1 ? "import" : "imports";
   const int64_t values[5] = {missing};
   pyd_status_t status = pyd_status_make_values(PYD_CODE_MISSING_IMPORT, values, "executable '%s' has %u unresolved %s",
                                                executable, missing, noun);
   status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable, strlen(executable));
-  char* list = malloc(length);
+  char* list = list_missing(count, symbols, functions);
   if (!list) return status;  // without the list
-  char* end = list;
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_missing(symbols[i], functions[i])) continue;
-    size_t name_length = strlen(symbols[i]);
-    status = pyd_status_add_name(status, PYD_STATUS_SYMBOL, symbols[i], name_length);
-    if (end != list) {
-      *end++ = ',';
-      *end++ = ' ';
-    }
-    *end++ = '\'';
-    memcpy(end, symbols[i], name_length);
-    end += name_length;
-    *end++ = '\'';
+    status = pyd_status_add_name(status, PYD_STATUS_SYMBOL, symbols[i], strlen(symbols[i]));
   }
-  *end = 0;
   status = pyd_status_annotate(status, "%s: %s", pyd_status_text(status), list);
   free(list);
   return status;

@@ -102,24 +102,28 @@ pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t ind
   return index < program->constant_count ? program->constant_links[index] : (pyd_span_t){NULL, 0};
 }
 
+// Creates |*out_regs|, a copy of the plan's registers with their values in a call with |scalars|. The caller frees it.
+static pyd_status_t copy_registers(const pyd_plan_t* plan, const uint64_t* scalars, uint64_t** out_regs) {
+  const pyd_function_t* fn = plan->fn;
+  const size_t bytes = (size_t)fn->reg_count * sizeof(**out_regs);
+  *out_regs = malloc(bytes);
+  if (!*out_regs) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
+  memcpy(*out_regs, plan->regs, bytes);
+  return pyd_function_interpret_late(plan->program, fn, scalars, *out_regs);
+}
+
 // Computes the values that commands of the plan pass on, for a call with |scalars|: the constant words of all
 // dispatches, the pattern of each fill, and the scalar results (0 for tensor results).
 pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
                               uint64_t* out_patterns, uint64_t* out_scalars) {
   const pyd_function_t* fn = plan->fn;
-  const uint64_t* regs = plan->regs;
-  uint64_t* call_regs = NULL;  // a copy with the values of this call, if any value differs from call to call
-  if (fn->deferred_count) {
-    call_regs = malloc((size_t)fn->reg_count * sizeof(*call_regs));
-    if (!call_regs) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
-    memcpy(call_regs, plan->regs, (size_t)fn->reg_count * sizeof(*call_regs));
-    pyd_status_t status = pyd_function_interpret_late(plan->program, fn, scalars, call_regs);
-    if (!pyd_ok(status)) {
-      free(call_regs);
-      return status;
-    }
-    regs = call_regs;
+  uint64_t* call_regs = NULL;  // only if any value differs from call to call
+  pyd_status_t status = fn->deferred_count ? copy_registers(plan, scalars, &call_regs) : PYD_STATUS_OK;
+  if (!pyd_ok(status)) {
+    free(call_regs);
+    return status;
   }
+  const uint64_t* regs = call_regs ? call_regs : plan->regs;
   if (plan->constant_count) memcpy(out_constants, plan->constants, plan->constant_count * sizeof(*out_constants));
   for (uint32_t i = 0; i < plan->command_count; ++i) out_patterns[i] = plan->commands[i].pattern;
   for (uint32_t i = 0; i < plan->deferred_count; ++i) {

@@ -165,17 +165,18 @@ static bool is_donation_over(const pyd_sched_thread_t* self) {
 // Sleeps until another thread wakes this one or, for a donated thread, until the donation ends.
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
-  pyd_event_reset(&self->wake);  // claimable from here on
+  pyd_event_reset(&self->wake);  // from here on, one thread can claim the event, and so the right to set it
   // Checked after announcing the sleeper, so that a publisher sees the sleeper or this thread sees the work. If the
   // claim fails, another thread is waking this one, and the wait below returns at once.
   if (has_work(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
-  if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {  // a permit may be all that was lacking
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {
+    // This thread may only lack a permit for the open job: participants of the job wake it when one becomes free.
     atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
   }
-  while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {
+  while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {  // a donated thread
     if (!is_donation_over(self) || !pyd_event_claim(&self->wake)) continue;
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;

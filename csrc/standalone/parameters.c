@@ -96,6 +96,21 @@ static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t*
                          has_scope ? "it is in none of the sources of its scope" : "its scope was not given");
 }
 
+// Allocates |*out_parameters| for |count| parameters and |file_count| files, without memories and files.
+// pyd_standalone_parameters_free() frees it, also after a failure.
+static pyd_status_t allocate(uint32_t count, uint32_t file_count, pyd_standalone_parameters_t** out_parameters) {
+  pyd_standalone_parameters_t* p = *out_parameters = calloc(1, sizeof(*p));
+  // One more element than needed, as calloc may return NULL for none.
+  if (p) p->memories = calloc((size_t)count + 1, sizeof(*p->memories));
+  if (p) p->files = calloc((size_t)file_count + 1, sizeof(*p->files));
+  if (!p || !p->memories || !p->files) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the parameters of a program");
+  }
+  p->count = count;  // from here on pyd_standalone_parameters_free() releases the elements
+  p->file_count = file_count;
+  return PYD_STATUS_OK;
+}
+
 // Finds memory for all parameters of |program|: in the memories that |options| names, else in its files, which are
 // mapped.
 pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device,
@@ -104,17 +119,9 @@ pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_ap
   *out_parameters = NULL;
   pyd_status_t status = check_options(options);
   if (!pyd_ok(status)) return status;
-  pyd_standalone_parameters_t* p = calloc(1, sizeof(*p));
   const uint32_t count = pyd_program_parameter_count(program);
-  // One more element than needed, as calloc may return NULL for none.
-  if (p) p->memories = calloc((size_t)count + 1, sizeof(*p->memories));
-  if (p) p->files = calloc((size_t)options->file_count + 1, sizeof(*p->files));
-  if (!p || !p->memories || !p->files) {
-    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the parameters of a program");
-  } else {
-    p->count = count;  // from here on pyd_standalone_parameters_free() releases the elements
-    p->file_count = options->file_count;
-  }
+  pyd_standalone_parameters_t* p = NULL;
+  status = allocate(count, options->file_count, &p);
   for (uint32_t i = 0; i < options->file_count && pyd_ok(status); ++i)
     status = open_file(&options->files[i], &p->files[i]);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {

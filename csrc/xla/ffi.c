@@ -16,8 +16,10 @@ _Static_assert(sizeof(void*) != 8 ||
                     offsetof(pyd_xla_metadata_t, traits) == 32),
                "the layout of XLA's structures");
 
-// Whether the caller's version of a structure has |member|, by the size that the structure begins with.
-#define HAS(type, structure, member) ((structure)->struct_size >= offsetof(type, member) + sizeof((structure)->member))
+// Whether XLA passes |member| of a structure. Older versions of XLA have shorter structures, which begin with their
+// size.
+#define IS_PASSED(type, structure, member) \
+  ((structure)->struct_size >= offsetof(type, member) + sizeof((structure)->member))
 
 // ---- types and errors
 
@@ -81,10 +83,11 @@ static pyd_status_t bad_frame(const char* what) {
 // Answers a frame that asks for the version of the interface that the handler was written for. Returns false when it is
 // a call.
 static bool answer_metadata(const pyd_xla_frame_t* frame) {
-  for (pyd_xla_extension_t* e = frame->extensions; e && HAS(pyd_xla_extension_t, e, next); e = e->next) {
+  for (pyd_xla_extension_t* e = frame->extensions; e && IS_PASSED(pyd_xla_extension_t, e, next); e = e->next) {
     if (e->kind != PYD_XLA_EXTENSION_METADATA) continue;
     pyd_xla_metadata_t* metadata = ((pyd_xla_metadata_extension_t*)e)->metadata;
-    if (!metadata || !HAS(pyd_xla_metadata_t, metadata, traits)) return true;  // no call, but no place to answer either
+    if (!metadata || !IS_PASSED(pyd_xla_metadata_t, metadata, traits))
+      return true;  // no call, but no place to answer either
     metadata->version.major = PYD_XLA_MAJOR;
     metadata->version.minor = PYD_XLA_MINOR;
     metadata->traits = 0;
@@ -138,7 +141,7 @@ static pyd_status_t check_count(const side_t* side) {
 static pyd_status_t check_buffer(const side_t* side, uint32_t i) {
   const pyd_api_value_t* value = side->values[i];
   const pyd_xla_buffer_t* buffer = buffer_of(side, i);
-  if (side->passed->kinds[i] != PYD_XLA_BUFFER || !buffer || !HAS(pyd_xla_buffer_t, buffer, dims)) {
+  if (side->passed->kinds[i] != PYD_XLA_BUFFER || !buffer || !IS_PASSED(pyd_xla_buffer_t, buffer, dims)) {
     return bad_frame("a kind of value");
   }
   pyd_xla_dtype_t dtype = pyd_xla_dtype(value->dtype);
@@ -256,8 +259,9 @@ static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* fra
 static pyd_status_t call(const pyd_xla_frame_t* frame) {
   // The frame contains the structures |arguments|, |results| and |attributes| in this order. Another size of the first
   // two would move those after them, so that both must have the sizes of this version; |attributes| may be longer.
-  if (!HAS(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
-      frame->results.struct_size != sizeof(frame->results) || !HAS(pyd_xla_attributes_t, &frame->attributes, items)) {
+  if (!IS_PASSED(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
+      frame->results.struct_size != sizeof(frame->results) ||
+      !IS_PASSED(pyd_xla_attributes_t, &frame->attributes, items)) {
     return bad_frame("structures of sizes");  // the message continues: "that version ... does not have"
   }
   uint64_t number = 0;
@@ -279,10 +283,10 @@ static pyd_status_t call(const pyd_xla_frame_t* frame) {
 // Handles a call of XLA to this custom call. Returns NULL on success, or an error that XLA owns. A query of metadata is
 // answered. A frame without error_create also returns NULL and runs nothing: its failures could not be reported.
 pyd_xla_error_t* pyd_xla_call(const pyd_xla_frame_t* frame) {
-  if (!frame || !HAS(pyd_xla_frame_t, frame, extensions) || answer_metadata(frame)) return NULL;
-  if (!HAS(pyd_xla_frame_t, frame, stage)) return NULL;
+  if (!frame || !IS_PASSED(pyd_xla_frame_t, frame, extensions) || answer_metadata(frame)) return NULL;
+  if (!IS_PASSED(pyd_xla_frame_t, frame, stage)) return NULL;
   const pyd_xla_api_t* api = frame->api;
-  if (!api || !HAS(pyd_xla_api_t, api, error_create) || !api->error_create) return NULL;
+  if (!api || !IS_PASSED(pyd_xla_api_t, api, error_create) || !api->error_create) return NULL;
   if (frame->stage != PYD_XLA_STAGE_EXECUTE) return NULL;  // nothing to do in the others
   pyd_status_t status = call(frame);
   return pyd_ok(status) ? NULL : error_of(api, status);

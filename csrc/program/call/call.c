@@ -229,7 +229,7 @@ void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
   const pyd_function_t* fn = call->plan->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     // chain.c binds transients of which only tiles are stored.
-    if (fn->buffers[i].kind != PYD_BUFFER_TRANSIENT || call->plan->buffer_tile[i]) continue;
+    if (fn->buffers[i].kind != PYD_BUFFER_TRANSIENT || call->plan->buffer_tile_bytes[i]) continue;
     pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
   }
   // The staging buffer, which holds aligned copies of bindings, has the number after those of the function's buffers.

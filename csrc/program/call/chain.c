@@ -44,15 +44,16 @@ static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* comm
   const pyd_plan_t* plan = call->plan;
   const pyd_plan_slot_t* slots = plan->slots + command->plan->first_slot;
   const uint32_t count = command->plan->slot_count;
-  const uintptr_t tiles = (uintptr_t)call->tiles + (size_t)worker * plan->tile_area;
+  const uintptr_t tile_area = (uintptr_t)call->tiles + (size_t)worker * plan->tile_area;  // of this worker
   void* pointers[PYD_LIBRARY_MAX_BINDINGS];
   bool has_tiles = false;
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t bytes = plan->buffer_tile[slots[i].buffer];
-    has_tiles |= bytes != 0;
-    // Kernels add tile * bytes to the pointer for the first byte of |tile|, which is stored first in the area.
-    pointers[i] = bytes ? (void*)(tiles + plan->buffer_offset[slots[i].buffer] - tile * bytes)
-                        : call->pointers[command->plan->first_slot + i];
+    const uint32_t buffer = slots[i].buffer;
+    const uint64_t tile_bytes = plan->buffer_tile_bytes[buffer];  // 0: the whole buffer is stored
+    const uintptr_t stored_tile = tile_area + plan->buffer_offset[buffer];
+    has_tiles |= tile_bytes != 0;
+    // Kernels add tile * tile_bytes to the pointer, and so get the address of |stored_tile|.
+    pointers[i] = tile_bytes ? (void*)(stored_tile - tile * tile_bytes) : call->pointers[command->plan->first_slot + i];
   }
   if (!has_tiles) return pyd_command_run(call, command, worker, first, last, out_failed);
   pyd_call_command_t own = *command;

@@ -276,13 +276,10 @@ static int32_t parallel_for(const pyd_host_command_t* command, uint64_t count, p
   return failure.code;
 }
 
-// Fills in the description of the command and of its operands that the host's function receives, except the addresses
-// of tensors and the values of scalars, which change from run to run.
-static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
-  const pyd_plan_t* plan = call->plan;
+// Fills in the description of the operands, except the addresses of tensors and the values of scalars, which change
+// from run to run.
+static void describe_operands(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_host_operand_t* operands) {
   const pyd_program_command_t* declared = &plan->program->commands[command->command];
-  pyd_custom_t* custom = out->custom = call->customs + command->first.commands;
-  pyd_host_operand_t* operands = call->operands + command->first.operands;
   const int64_t* sizes = plan->sizes + command->first.sizes;
   const pyd_plan_slot_t* slot = plan->slots + command->first_slot;
   for (uint32_t i = 0; i < declared->operand_count; ++i) {
@@ -295,6 +292,15 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
     sizes += value->rank;
     if (value->kind == PYD_KIND_TENSOR) operands[i].bytes = slot++->length;
   }
+}
+
+// Fills in the description of the command that the host's function receives.
+static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
+  const pyd_plan_t* plan = call->plan;
+  const pyd_program_command_t* declared = &plan->program->commands[command->command];
+  pyd_custom_t* custom = out->custom = call->customs + command->first.commands;
+  pyd_host_operand_t* operands = call->operands + command->first.operands;
+  describe_operands(plan, command, operands);
   custom->call = call;
   custom->link = plan->program->command_links[command->command];
   custom->name = strndup(declared->name.data ? declared->name.data : "", declared->name.length);

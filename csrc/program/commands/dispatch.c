@@ -289,28 +289,34 @@ static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
                    (uint32_t)(row / command->grid[1])};
 }
 
+// Returns the local memory of a worker for a dispatch; NULL if the kernel uses none. Each worker of a call has as much
+// as the dispatch of the plan that needs most.
+static void* local_memory_of(const pyd_call_t* call, const pyd_plan_command_t* dispatch, uint32_t worker) {
+  return dispatch->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL;
+}
+
 // Runs workgroups [begin, end) of one dispatch on |worker|. Index i of a workgroup in its dispatch counts with x
 // fastest: i = (z * count_y + y) * count_x + x. Ends at the first workgroup that fails: returns its code, and sets
-// |*out_failed| to its index in the step, which is |plan->start| more. Returns 0 without a failure.
+// |*out_failed| to its index in the step, which is |dispatch->start| more. Returns 0 without a failure.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
-  const pyd_plan_command_t* plan = command->plan;
+  const pyd_plan_command_t* dispatch = command->plan;
   const pyd_dispatch_fn_t function = command->function;
   const pyd_environment_t* environment = command->environment;
   const pyd_dispatch_state_t* state = &command->state;
   const bool is_embedded = command->is_embedded;
-  const uint32_t count_x = plan->grid[0], count_y = plan->grid[1];
-  group_t id = workgroup_at(plan, begin);
+  const uint32_t count_x = dispatch->grid[0], count_y = dispatch->grid[1];
+  group_t id = workgroup_at(dispatch, begin);
   _Alignas(16) pyd_workgroup_state_t workgroup = {
       .workgroup_id_x = id.x,
       .workgroup_id_y = id.y,
       .workgroup_id_z = (uint16_t)id.z,
       .processor_id = worker,
-      .local_memory = plan->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL,
-      .local_memory_size = plan->local_bytes,
+      .local_memory = local_memory_of(call, dispatch, worker),
+      .local_memory_size = dispatch->local_bytes,
   };
   // Bytes of local memory to fill before each workgroup, so that reads of uninitialized memory are noticed.
-  const size_t poisoned = UNLIKELY(call->is_poisoned) ? plan->local_bytes : 0;
+  const size_t poisoned = UNLIKELY(call->is_poisoned) ? dispatch->local_bytes : 0;
   for (uint64_t left = end - begin;;) {
     // Runs the workgroups that are left in the current row, |left| of them at most: only x changes.
     uint64_t row = count_x - id.x;
@@ -321,7 +327,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
       if (UNLIKELY(poisoned)) memset(workgroup.local_memory, PYD_POISON_BYTE, poisoned);
       int32_t code = pyd_dispatch_call(function, is_embedded, environment, state, &workgroup);
       if (LIKELY(code == 0)) continue;
-      *out_failed = plan->start + ((uint64_t)id.z * count_y + id.y) * count_x + id.x;
+      *out_failed = dispatch->start + ((uint64_t)id.z * count_y + id.y) * count_x + id.x;
       return code;
     }
     if (left == 0) return 0;

@@ -116,16 +116,18 @@ static void find_users(const pyd_plan_t* plan, uint32_t* users) {
 static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
   for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) {
     if (users[i] == kUnused || users[i] == kElsewhere) continue;
-    uint64_t* area = &areas[users[i] - 1];
-    plan->buffer_tile[i] = plan->fn->buffers[i].tile_bytes;
+    const uint32_t chain = users[i] - 1, tile_bytes = plan->fn->buffers[i].tile_bytes;
+    uint64_t* area = &areas[chain];
+    plan->buffer_tile_bytes[i] = tile_bytes;
     plan->buffer_offset[i] = *area;
-    *area += plan->steps[users[i] - 1].chunk * plan->buffer_tile[i];  // about the cache size for which chunk was chosen
+    *area += plan->steps[chain].chunk * tile_bytes;  // at most about the cache size, for which |chunk| was chosen
     if (*area > plan->tile_area) plan->tile_area = *area;
   }
 }
 
 // Extends the lifetime of each buffer that a chain uses to all regions of the chain, as its tiles are at different
-// commands at the same time.
+// commands at the same time. |lifetimes| are in regions of the function: groups of independent commands, which run one
+// group after another. |command->region| is a region of the plan, and counts the copies of stage.c, too.
 static void extend_lifetimes(const pyd_plan_t* plan, const pyd_plan_step_t* chain, pyd_arena_block_t* lifetimes) {
   const pyd_plan_command_t* commands = plan->commands + chain->first_command;
   const uint32_t first = pyd_command_region(insn_of(plan, commands));

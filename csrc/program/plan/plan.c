@@ -17,7 +17,6 @@ pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, 
                                         uint64_t* out_bytes) {
   const pyd_program_value_t* arg = &function->args[index];
   char who[128];
-  pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t axis = 0; axis < arg->rank; ++axis) {
     int64_t expected = arg->dims[axis];
     if (dims[axis] >= 0 && (expected == -1 || expected == dims[axis])) continue;
@@ -29,12 +28,10 @@ pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, 
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s: axis %u: expected %lld elements, got %lld",
                            STRING(function->name), who, axis, (ll_t)expected, (ll_t)dims[axis]);
   }
-  if (!pyd_tensor_bytes(arg->dtype, arg->rank, dims, out_bytes)) {
-    pyd_plan_name_value("argument", index, arg->name, who, sizeof(who));
-    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s: its sizes multiply to more than 2^63 bytes",
-                             STRING(function->name), who);
-  }
-  return status;
+  if (pyd_tensor_bytes(arg->dtype, arg->rank, dims, out_bytes)) return PYD_STATUS_OK;
+  pyd_plan_name_value("argument", index, arg->name, who, sizeof(who));
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s: its sizes multiply to more than 2^63 bytes",
+                         STRING(function->name), who);
 }
 
 // Checks the sizes of all tensor arguments, which |dims| holds one after another, and computes the bytes of their
@@ -50,6 +47,18 @@ static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dim
   return PYD_STATUS_OK;
 }
 
+// Returns the bytes of a constant in |*out_bytes|. INVALID_ARGUMENT if it is not linked.
+static pyd_status_t size_constant(const pyd_plan_t* plan, uint32_t index, uint64_t* out_bytes) {
+  const pyd_program_t* program = plan->program;
+  *out_bytes = program->constants[index].length;
+  const bool is_derived = program->constants[index].derivation != PYD_NONE;
+  // A derived constant counts as linked if the program has a table for derived constants: a call computes its bytes.
+  const bool is_linked = is_derived ? program->derived != NULL : program->constant_links[index].data != NULL;
+  if (is_linked) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
+                         STRING(plan->fn->info.name), index, STRING(program->constants[index].member));
+}
+
 // Computes the bytes of constant, result and transient buffers. INVALID_ARGUMENT for a constant that is not linked.
 static pyd_status_t size_buffers(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
@@ -58,60 +67,56 @@ static pyd_status_t size_buffers(pyd_plan_t* plan) {
     const pyd_buffer_t* buffer = &fn->buffers[i];
     plan->buffer_alignment[i] = 1;
     if (buffer->kind == PYD_BUFFER_CONSTANT) {
-      plan->buffer_bytes[i] = plan->program->constants[buffer->index].length;
-      bool is_derived = plan->program->constants[buffer->index].derivation != PYD_NONE;
-      // A derived constant counts as linked if the program has a table for derived constants: a call computes its
-      // bytes.
-      bool is_linked =
-          is_derived ? plan->program->derived != NULL : plan->program->constant_links[buffer->index].data != NULL;
-      if (is_linked) continue;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
-                             STRING(fn->info.name), buffer->index,
-                             STRING(plan->program->constants[buffer->index].member));
+      pyd_status_t status = size_constant(plan, buffer->index, &plan->buffer_bytes[i]);
+      if (!pyd_ok(status)) return status;
+    } else if (buffer->kind != PYD_BUFFER_ARGUMENT) {  // check_arguments() has set the bytes of arguments
+      plan->buffer_bytes[i] = plan->regs[buffer->size_reg];
+      if (plan->buffer_bytes[i] <= INT64_MAX) continue;
+      pyd_plan_name_buffer(fn, i, who, sizeof(who));
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s would have %lld bytes",
+                             STRING(fn->info.name), who, (ll_t)plan->buffer_bytes[i]);
     }
-    if (buffer->kind == PYD_BUFFER_ARGUMENT) continue;  // check_arguments() has set its bytes
-    plan->buffer_bytes[i] = plan->regs[buffer->size_reg];
-    if (plan->buffer_bytes[i] <= INT64_MAX) continue;
-    pyd_plan_name_buffer(fn, i, who, sizeof(who));
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s would have %lld bytes",
-                           STRING(fn->info.name), who, (ll_t)plan->buffer_bytes[i]);
   }
   return PYD_STATUS_OK;
 }
 
-// Computes the sizes of tensor results and checks that their buffers are large enough.
-static pyd_status_t size_results(pyd_plan_t* plan) {
-  const pyd_function_t* fn = plan->fn;
-  for (uint32_t i = 0; i < fn->info.result_count; ++i) {
-    const pyd_program_value_t* result = &fn->info.results[i];
-    if (result->kind != PYD_KIND_TENSOR) continue;
-    int64_t* dims = plan->result_dims + fn->results[i].first_dim;
-    for (uint32_t axis = 0; axis < result->rank; ++axis) {
-      dims[axis] = (int64_t)plan->regs[fn->results[i].dims[axis]];
-      if (dims[axis] >= 0) continue;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: axis %u would have %lld elements",
-                             STRING(fn->info.name), i, axis, (ll_t)dims[axis]);
-    }
-    uint64_t bytes, buffer_bytes = plan->buffer_bytes[fn->results[i].target];
-    if (!pyd_tensor_bytes(result->dtype, result->rank, dims, &bytes)) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                             "function '%.*s', result %u: its sizes multiply to more than 2^63 "
-                             "bytes",
-                             STRING(fn->info.name), i);
-    }
-    if (bytes > buffer_bytes) {  // the caller would read past its end
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                             "function '%.*s', result %u: a buffer of %llu bytes for a tensor of "
-                             "%llu",
-                             STRING(fn->info.name), i, (ull_t)buffer_bytes, (ull_t)bytes);
-    }
+// Computes the sizes of tensor result |index| and checks that its buffer is large enough.
+static pyd_status_t size_result(pyd_plan_t* plan, uint32_t index) {
+  const pyd_string_t name = plan->fn->info.name;
+  const pyd_program_value_t* result = &plan->fn->info.results[index];
+  const pyd_result_slot_t* slot = &plan->fn->results[index];
+  int64_t* dims = plan->result_dims + slot->first_dim;
+  for (uint32_t axis = 0; axis < result->rank; ++axis) {
+    dims[axis] = (int64_t)plan->regs[slot->dims[axis]];
+    if (dims[axis] >= 0) continue;
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: axis %u would have %lld elements",
+                           STRING(name), index, axis, (ll_t)dims[axis]);
   }
-  return PYD_STATUS_OK;
+  uint64_t bytes, buffer_bytes = plan->buffer_bytes[slot->target];
+  if (!pyd_tensor_bytes(result->dtype, result->rank, dims, &bytes)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "function '%.*s', result %u: its sizes multiply to more than 2^63 bytes", STRING(name),
+                           index);
+  }
+  if (bytes <= buffer_bytes) return PYD_STATUS_OK;
+  // The caller would read past the end of the buffer.
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "function '%.*s', result %u: a buffer of %llu bytes for a tensor of %llu", STRING(name), index,
+                         (ull_t)buffer_bytes, (ull_t)bytes);
+}
+
+// Computes the sizes of all tensor results and checks that their buffers are large enough.
+static pyd_status_t size_results(pyd_plan_t* plan) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < plan->fn->info.result_count && pyd_ok(status); ++i) {
+    if (plan->fn->info.results[i].kind == PYD_KIND_TENSOR) status = size_result(plan, i);
+  }
+  return status;
 }
 
 // Returns whether a buffer is a transient that is stored whole, rather than only the tiles that a chain works on.
 static bool is_in_arena(const pyd_plan_t* plan, uint32_t buffer) {
-  return plan->fn->buffers[buffer].kind == PYD_BUFFER_TRANSIENT && !plan->buffer_tile[buffer];
+  return plan->fn->buffers[buffer].kind == PYD_BUFFER_TRANSIENT && !plan->buffer_tile_bytes[buffer];
 }
 
 // Adds the staging buffer at the end of the arena, whose size is a multiple of 64 bytes. OUT_OF_MEMORY.
@@ -212,7 +217,7 @@ static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base)
   PYD_CARVE(&block, plan->buffer_bytes, fn->buffer_count);
   PYD_CARVE(&block, plan->buffer_offset, fn->buffer_count);
   PYD_CARVE(&block, plan->buffer_alignment, fn->buffer_count);
-  PYD_CARVE(&block, plan->buffer_tile, (size_t)fn->buffer_count + 1);
+  PYD_CARVE(&block, plan->buffer_tile_bytes, (size_t)fn->buffer_count + 1);
   PYD_CARVE(&block, plan->patch_first, (size_t)fn->buffer_count + 2);
   PYD_CARVE(&block, plan->patches, slots);
   PYD_CARVE(&block, plan->slots, slots);
@@ -225,19 +230,12 @@ static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base)
   return block.size;
 }
 
-// Creates the plan of function number |function| for tensor arguments with the sizes |dims|, one after another, and the
-// scalar arguments |scalars|.
-pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,
+// Allocates a plan of |fn| in one block with its arrays, which are zero but for copies of |dims| and |scalars|.
+static pyd_status_t allocate(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                              const uint64_t* scalars, pyd_plan_t** out_plan) {
-  *out_plan = NULL;
-  if (function >= program->function_count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function %u does not exist, the program has %u", function,
-                           program->function_count);
-  }
-  const pyd_function_t* fn = &program->functions[function];
   pyd_plan_t measure;
-  size_t size = lay_out(&measure, fn, /* base */ NULL);
-  pyd_plan_t* plan = pyd_allocate_zeroed(&program->allocator, size);
+  const size_t size = lay_out(&measure, fn, /* base */ NULL);
+  pyd_plan_t* plan = *out_plan = pyd_allocate_zeroed(&program->allocator, size);
   if (!plan) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a plan of function '%.*s'", STRING(fn->info.name));
   }
@@ -248,7 +246,22 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   plan->fn = fn;
   if (fn->info.dims_count) memcpy(plan->dims, dims, fn->info.dims_count * sizeof(*dims));
   if (fn->scalar_count) memcpy(plan->scalars, scalars, fn->scalar_count * sizeof(*scalars));
-  pyd_status_t status = check_arguments(fn, plan->dims, plan->buffer_bytes);
+  return PYD_STATUS_OK;
+}
+
+// Creates the plan of function number |function| for tensor arguments with the sizes |dims|, one after another, and the
+// scalar arguments |scalars|.
+pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,
+                             const uint64_t* scalars, pyd_plan_t** out_plan) {
+  *out_plan = NULL;
+  if (function >= program->function_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function %u does not exist, the program has %u", function,
+                           program->function_count);
+  }
+  const pyd_function_t* fn = &program->functions[function];
+  pyd_plan_t* plan;
+  pyd_status_t status = allocate(program, fn, dims, scalars, &plan);
+  if (pyd_ok(status)) status = check_arguments(fn, plan->dims, plan->buffer_bytes);
   if (pyd_ok(status)) status = pyd_function_interpret(program, fn, plan->dims, plan->scalars, plan->regs);
   if (pyd_ok(status)) status = size_buffers(plan);
   if (pyd_ok(status)) status = size_results(plan);

@@ -94,11 +94,11 @@ struct pyd_plan_s {
   int64_t* result_dims;  // sizes of all tensor results, one after another
   // By buffer of the function:
   uint64_t* buffer_bytes;
-  uint64_t* buffer_offset;     // transients: in the arena
-  uint32_t* buffer_alignment;  // bytes: what the commands that bind it in place require of its address
-  uint32_t* buffer_tile;       // transients of which only tiles are stored: bytes of a tile, else 0. Their offset is
-                               // in |tile_area|
-  uint32_t* patch_first;       // by buffer, plus an end: index of its first patch
+  uint64_t* buffer_offset;      // transients: in the arena
+  uint32_t* buffer_alignment;   // bytes: what the commands that bind it in place require of its address
+  uint32_t* buffer_tile_bytes;  // transients of which only tiles are stored: bytes of a tile, else 0. Their offset is
+                                // in |tile_area|
+  uint32_t* patch_first;        // by buffer, plus an end: index of its first patch
   pyd_plan_patch_t* patches;
   pyd_plan_slot_t* slots;
   uint32_t* constants;  // words of all dispatches and host commands, in the order of commands

@@ -178,8 +178,8 @@ pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_t
 }
 
 // Creates a tensor of |shape| over the memory of |tensor|, of which the caller overwrites only rows that
-// pyd_state_save_rows() has saved. |*out_tensor| is NULL if no rows were saved, or if anything but one global and the
-// slot of the caller refers to the memory.
+// pyd_state_save_rows() has saved. |*out_tensor| is NULL, and the caller has to copy |tensor|, if no rows were saved or
+// if the memory has other users than one global and the caller's reference, |tensor|.
 pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_shape_t shape,
                                    pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;

@@ -37,6 +37,22 @@ static pyd_state_entry_t* insert_entry(pyd_state_cache_t* cache, pyd_state_entry
   return old->users ? NULL : old;
 }
 
+// Adds an entry for |plan|, which one lease uses, to the cache. Takes over the plan. Returns NULL without memory.
+static pyd_state_entry_t* add_entry(pyd_state_t* state, pyd_state_cache_t* cache, uint64_t key, pyd_plan_t* plan) {
+  pyd_state_entry_t* entry = calloc(1, sizeof(*entry));
+  if (!entry) {
+    pyd_plan_free(plan);
+    return NULL;
+  }
+  *entry = (pyd_state_entry_t){.key = key, .plan = plan, .users = 1};
+  pthread_mutex_lock(&state->mutex);
+  // Another thread may have inserted an equal plan meanwhile; two entries for the same sizes do no harm.
+  pyd_state_entry_t* old = insert_entry(cache, entry);
+  pthread_mutex_unlock(&state->mutex);
+  pyd_state_free_entry(old);
+  return entry;
+}
+
 // Leases an idle call of the cached plan for these sizes and scalars. Creates the call, and before it the plan, if the
 // cache does not have them, without holding the mutex.
 static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
@@ -56,18 +72,8 @@ static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* 
     pyd_plan_t* plan = NULL;
     status = pyd_plan_create(state->program, function, dims, scalars, &plan);
     if (!pyd_ok(status)) return status;
-    entry = calloc(1, sizeof(*entry));
-    if (!entry) {
-      pyd_plan_free(plan);
-      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to keep a plan");
-    }
-    // |users|: this lease.
-    *entry = (pyd_state_entry_t){.key = key, .plan = plan, .users = 1};
-    pthread_mutex_lock(&state->mutex);
-    // Another thread may have inserted an equal plan meanwhile; two entries for the same sizes do no harm.
-    pyd_state_entry_t* old = insert_entry(cache, entry);
-    pthread_mutex_unlock(&state->mutex);
-    pyd_state_free_entry(old);
+    entry = add_entry(state, cache, key, plan);
+    if (!entry) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to keep a plan");
   }
   out_lease->entry = entry;
   if (!out_lease->call) status = pyd_call_create(entry->plan, state->sched, state->memory.pool, &out_lease->call);

@@ -62,30 +62,31 @@ pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uin
   return fault;
 }
 
+// Computes a sum, difference, product or negation modulo 2^64. Returns whether the exact result does not fit.
+static bool compute_wrapping(uint32_t op, int64_t a, int64_t b, int64_t* out) {
+  switch (op) {
+    case PYD_OP_ADD: return __builtin_add_overflow(a, b, out);
+    case PYD_OP_SUB: return __builtin_sub_overflow(a, b, out);
+    case PYD_OP_MUL: return __builtin_mul_overflow(a, b, out);
+    default: return __builtin_sub_overflow((int64_t)0, a, out);  // NEG
+  }
+}
+
 // Computes |*out|, the value of an integer instruction for its operands |a| and |b|; an operand that it does not have
 // is 0. The lower byte of the modifier is the width in bits, the upper one the predicate of CMP. Returns WRAPPED, with
 // the wrapped value, if a sum, difference, product or negation does not fit into 64 bits.
 pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
-  int64_t sa = sign_extend(a, width), sb = sign_extend(b, width), exact = 0;
+  int64_t sa = sign_extend(a, width), sb = sign_extend(b, width), signed_result;
   uint64_t ua = zero_extend(a, width), ub = zero_extend(b, width), result = 0;
   bool wrapped = false;  // the exact result does not fit into 64 bits; narrower ones may wrap unnoticed
   switch (insn->op) {
     case PYD_OP_ADD:
-      wrapped = __builtin_add_overflow(sa, sb, &exact);
-      result = (uint64_t)exact;
-      break;
     case PYD_OP_SUB:
-      wrapped = __builtin_sub_overflow(sa, sb, &exact);
-      result = (uint64_t)exact;
-      break;
     case PYD_OP_MUL:
-      wrapped = __builtin_mul_overflow(sa, sb, &exact);
-      result = (uint64_t)exact;
-      break;
     case PYD_OP_NEG:
-      wrapped = __builtin_sub_overflow((int64_t)0, sa, &exact);
-      result = (uint64_t)exact;
+      wrapped = compute_wrapping(insn->op, sa, sb, &signed_result);
+      result = (uint64_t)signed_result;
       break;
     case PYD_OP_MINS: result = (uint64_t)(sa < sb ? sa : sb); break;
     case PYD_OP_MAXS: result = (uint64_t)(sa > sb ? sa : sb); break;
