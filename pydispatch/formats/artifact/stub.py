@@ -90,17 +90,25 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
             # Python cannot access the function as an attribute: a comment says how it is accessed.
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
-        # `matmul_add` has the classes MatmulAdd and MatmulAddPrepared (the result of its method `prepare`), with
-        # underscores if a name is taken.
-        class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_"))
-        while class_name in class_names or f"{class_name}Prepared" in class_names:
-            class_name += "_"
+        class_name = _class_name(entry.name, class_names)
         class_names |= {class_name, f"{class_name}Prepared"}
         class_texts.append(_function(class_name, entry, entry.inputs, entry.outputs, buffers))
         members.append(f"    {entry.name}: {class_name}")
     file_text = _docstring_text(file)
     program = PROGRAM.format(file=file_text, members="\n".join(members or ["    pass"]) + "\n", path=file)
     return HEAD.format(file=file_text) + "".join(class_texts) + program
+
+
+def _class_name(function: str, taken: set[str]) -> str:
+    """Return the name of the stub class of a function.
+
+    `matmul_add` has the classes MatmulAdd and MatmulAddPrepared (the result of its method `prepare`), with underscores
+    at the end if one of these names is taken.
+    """
+    name = "".join(part[:1].upper() + part[1:] for part in function.split("_"))
+    while name in taken or f"{name}Prepared" in taken:
+        name += "_"
+    return name
 
 
 def _docstring_text(text: str) -> str:
@@ -132,13 +140,27 @@ def _function(
         inputs, outputs: Arguments and results of `entry`, which are not None.
         buffers: Whether results are `pydispatch.Buffer`, as on devices other than CPUs.
     """
+    results = [_type(value, is_argument=False, buffers=buffers) for value in outputs]
+    result = f"tuple[{', '.join(results)}]" if len(results) > 1 else "".join(results) or "None"
+    signature = f"{entry.name}({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
+    return FUNCTION.format(
+        class_name=class_name,
+        text=_docstring_text(signature),
+        arguments="".join(f"{parameter}, " for parameter in _parameters(inputs, buffers)),
+        result=result,
+    )
+
+
+def _parameters(inputs: Sequence[ValueEntry], buffers: bool) -> list[str]:
+    """Return the parameters of a stub method for the arguments `inputs`: `name: type`, and "/" after positional ones.
+
+    Python cannot name an argument without a name, with one that is no identifier or that a stub method has itself, or
+    with the name of another argument. All parameters up to the last such argument are positional-only.
+    """
     names = [value.name for value in inputs]
-    # Indices of the arguments without a name, with one that is no identifier or that a stub method has itself, and of
-    # those that share a name.
     unnameable = [
         i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1
     ]
-    # Parameters before a "/" are positional-only: all up to the last one whose argument Python cannot name.
     last_positional = max(unnameable, default=-1)
     parameters = []
     for index, value in enumerate(inputs):
@@ -146,20 +168,7 @@ def _function(
         parameters.append(f"{name}: {_type(value, is_argument=True, buffers=buffers)}")
         if index == last_positional:
             parameters.append("/")
-    results = [_type(value, is_argument=False, buffers=buffers) for value in outputs]
-    if not results:
-        result = "None"
-    elif len(results) == 1:
-        result = results[0]
-    else:
-        result = f"tuple[{', '.join(results)}]"
-    signature = f"{entry.name}({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
-    return FUNCTION.format(
-        class_name=class_name,
-        text=_docstring_text(signature),
-        arguments="".join(f"{parameter}, " for parameter in parameters),
-        result=result,
-    )
+    return parameters
 
 
 def _type(value: ValueEntry, is_argument: bool, buffers: bool) -> str:

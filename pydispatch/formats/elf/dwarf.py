@@ -349,10 +349,11 @@ class _DwarfReader:
             indexed: (entry, attribute, index of the string) for each string.
             strings_base: Offset in .debug_str_offsets of the string with index 0.
         """
+        debug_str = self._strings[_STRING_OFFSET]
         for entry, attribute, index in indexed:
             if attribute in (_NAME, _LINKAGE_NAME):
                 (at,) = struct.unpack_from("<I", self._offsets, strings_base + 4 * index)
-                entry.values[attribute] = _text(self._strings[_STRING_OFFSET], at)
+                entry.values[attribute] = _text(debug_str, at)
 
     def _read_value(self, form: int, address_bytes: int) -> int | str:
         """Read an attribute value of a DWARF form at `_at`; blocks of bytes are skipped, and 0 is returned for them.

@@ -175,8 +175,8 @@ class Encoder:
             dtype: Word that encodes the element type (`opcodes.dtype_word`).
             rank: Number of dimensions; None for a scalar.
             name: Name for calls; "" for none.
-            sizes: Index in the pool, the words to which the records of the function or procedure refer, of its sizes
-                or of the registers that have its sizes. 0 for none.
+            sizes: Where its sizes, or the registers with its sizes, begin in the pool of the function or procedure; 0
+                for none. The pool has the words of lists that records refer to.
             target: Number of the buffer, register or slot that holds the value; 0 for none.
             tied: 1 + the index of the argument whose memory a function's result may take over; 0 for none.
         """

@@ -76,20 +76,19 @@ class ProgramText(Records):
                 executable 0 @matmul: variant conditions [3, always], constants from function 4
                 export 0 @matmul::@main: ordinal 0, 2 constants, 3 bindings
         """
-        lines = []
         executables = self.table(Table.EXECUTABLES, ExecutableRecord)
-        for i, e in enumerate(executables):
+        names = [self.string(e.name, e.name_length) for e in executables]
+        lines = []
+        for i, (e, name) in enumerate(zip(executables, names, strict=True)):
             functions = self.words_at(e.conditions, e.condition_count)
             conditions = [str(function) if function != NONE else "always" for function in functions]
             constants = "" if e.constants_function == NONE else f", constants from function {e.constants_function}"
-            name = self.string(e.name, e.name_length)
             lines.append(f"executable {i} @{name}: variant conditions [{', '.join(conditions)}]{constants}")
         for i, x in enumerate(self.table(Table.EXPORTS, ExportRecord)):
-            owner = executables[x.executable] if x.executable < len(executables) else None
-            name = self.string(owner.name, owner.name_length) if owner else "?"
+            executable = names[x.executable] if x.executable < len(names) else "?"
             export = self.string(x.name, x.name_length)
             lines.append(
-                f"export {i} @{name}::@{export}: ordinal {x.ordinal}, {x.constant_count} constants, "
+                f"export {i} @{executable}::@{export}: ordinal {x.ordinal}, {x.constant_count} constants, "
                 f"{x.binding_count} bindings"
             )
         return lines
@@ -293,15 +292,20 @@ class ProgramText(Records):
             # Predicates of floats, 0 to 15 in MLIR, are printed as numbers.
             has_name = op is Opcode.CMP and predicate < len(PREDICATES)
             return f"r{dst} = {name}.{width} {PREDICATES[predicate] if has_name else predicate} r{a}, r{b}"
-        # Arithmetic: `registers` of an opcode has the letters of the operands that are registers, such as "dab".
-        values = zip("abc", (a, b, c), strict=True)
-        operands = [f"r{value}" for operand, value in values if operand in op.registers]
-        if op is Opcode.FMATH:
-            operands.append(MATH_FUNCTIONS[b] if b < len(MATH_FUNCTIONS) else str(b))
-        elif op in (Opcode.FCVT, Opcode.SITOFP, Opcode.UITOFP, Opcode.FPTOSI, Opcode.FPTOUI):
-            operands.append(f"from {b}")  # the width or float format of the operand; the modifier is the result's
         width_suffix = f".{modifier}" if modifier else ""
-        return f"r{dst} = {name}{width_suffix} {', '.join(operands)}"
+        return f"r{dst} = {name}{width_suffix} {', '.join(_arithmetic_operands(op, (a, b, c)))}"
+
+
+def _arithmetic_operands(op: Opcode, words: tuple[int, int, int]) -> list[str]:
+    """Return the operands of an arithmetic instruction, whose words are its operands a, b and c."""
+    # `registers` of an opcode has the letters of the operands that are registers, such as "dab".
+    operands = [f"r{word}" for letter, word in zip("abc", words, strict=True) if letter in op.registers]
+    b = words[1]
+    if op is Opcode.FMATH:
+        operands.append(MATH_FUNCTIONS[b] if b < len(MATH_FUNCTIONS) else str(b))
+    elif op in (Opcode.FCVT, Opcode.SITOFP, Opcode.UITOFP, Opcode.FPTOSI, Opcode.FPTOUI):
+        operands.append(f"from {b}")  # the width or float format of the operand; the modifier is the result's
+    return operands
 
 
 def buffer_text(record: BufferRecord) -> str:

@@ -19,8 +19,9 @@ _WORD = re.compile(
     re.ASCII | re.VERBOSE,
 )
 """Token of a text: a name, opcode, directive, number, string, or operator, or any other character."""
-# A string, which may contain the beginning of a comment, or a comment. "/*" alone is a comment without an end.
-_ASIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/)?', re.DOTALL)
+# A string is matched, too, as it may contain the beginning of a comment. Of a comment without an end, only "/*" is
+# matched.
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/)?', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 """Characters of a comment that become spaces, so that line numbers stay the same."""
 _BEGINNING = re.compile(rb"(?:\s|//[^\n]*\n|/\*[^*]*\*+(?:[^*/][^*]*\*+)*/)*\.version\b")
@@ -68,11 +69,11 @@ class Words:
             match_text = match.group()
             if match_text[0] == '"':
                 return match_text
-            if match_text == "/*":  # with an end, the match would include it
+            if match_text == "/*":  # a comment with an end is matched up to it
                 raise self.fail_at(match.start(), "a comment begins here and has no end, write */ after it")
             return _NOT_NEWLINE.sub(" ", match_text)
 
-        return _ASIDE.sub(replace_comment, self.text)
+        return _STRING_OR_COMMENT.sub(replace_comment, self.text)
 
     def end(self, index: int) -> int:
         """Return the offset in the text after the token of index `index`."""

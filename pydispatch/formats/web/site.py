@@ -24,9 +24,9 @@ _BUFFERS = "maxStorageBuffersPerShaderStage"
 """WebGPU's name of the limit of storage buffers per shader."""
 _MAX_STORAGE_BUFFERS = interface.GUARANTEED_LIMITS[_BUFFERS]
 """Number of storage buffers that an entry point may have in every browser."""
-_MAX_WORDS = 1 << 16
-"""Number of executable constants (32-bit words set at load) that the page may set: an override with an `@id` below it
-takes the word of that index."""
+_MAX_EXECUTABLE_CONSTANTS = 1 << 16
+"""Number of executable constants (32-bit words set at load) that a page may set. Constant N sets the WGSL override with
+the attribute `@id(N)`."""
 VERSION = 1
 """Version of program.json, which pydispatch.js checks."""
 
@@ -261,7 +261,7 @@ def _kernel(
         "limits": {limit: value for limit, value in limits.items() if value > interface.GUARANTEED_LIMITS[limit]},
         "overrides": [
             {"key": override.key, "type": override.type, "word": override.word_index}
-            for override in overrides_of(module, overrides, _MAX_WORDS)
+            for override in overrides_of(module, overrides, _MAX_EXECUTABLE_CONSTANTS)
         ],
     }
     if merged is not None:

@@ -87,13 +87,8 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
     for declaration in module.overrides:
         id_ = module.number(declaration, "id")  # None without an @id
         is_word_of_other = id_ is not None and 0 <= id_ < len(names) and names[id_] in declared
-        word: int | None
-        if declaration.name in names:
-            word = names.index(declaration.name)
-        elif is_word_of_other:
-            word = None
-        else:
-            word = id_
+        word_of_id = None if is_word_of_other else id_
+        word = names.index(declaration.name) if declaration.name in names else word_of_id
         if word is not None and 0 <= word < count:
             key = declaration.name if id_ is None else str(id_)  # WebGPU names an override with an @id by the id alone
             overrides.append(
