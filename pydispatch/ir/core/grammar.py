@@ -275,7 +275,7 @@ class Grammar(FormatParser):
         super().__init__(text, definition)
         self.op_def.custom_directives = {**directives.SHARED, **definition.custom_directives}
         self._has_attributes = False  # whether the format has the directive `attr-dict`
-        self._unwritten: dict[str, None] = {}  # properties without other syntax, which `attr-dict` prints
+        self._properties_in_dict: dict[str, None] = {}  # properties without other syntax, which `attr-dict` prints
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
         """Parse a directive of xDSL, or `oilist(…)`, which xDSL lacks. `inside_ref`: whether it is inside `ref(…)`."""
@@ -307,28 +307,33 @@ class Grammar(FormatParser):
             for attribute_class in definition.constr.get_bases() or ():
                 if issubclass(attribute_class, Enumeration):
                     enumerations[name] = attribute_class
-        # `seen_attributes` have syntax of their own, the properties in `_unwritten` have none. The directive refers to
-        # the same objects: verify_properties fills `_unwritten` at the end of the format.
-        return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, enumerations)
+        # `seen_attributes` have syntax of their own, `_properties_in_dict` have none. The directive refers to the same
+        # objects: verify_properties fills `_properties_in_dict` at the end of the format.
+        return AttrDict(with_keyword, self.seen_attributes, set(properties), self._properties_in_dict, enumerations)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
-        """Raise an error if the format has no `attr-dict`."""
+        """Raise an error if the format has no `attr-dict`; return -1.
+
+        xDSL's method returns the index of the directive in `elements` for `verify_properties`. Here it has none: it may
+        be inside of a custom directive.
+        """
         if not self._has_attributes:
             self.raise_error("'attr-dict' directive not found")
-        return -1  # no index in `elements`: the directive may be inside of a custom directive
+        return -1
 
     def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
-        """Record in `_unwritten` the properties that only `attr-dict` prints; raise an error unless the definition
-        allows such properties. `elements`, the directives, and `attr_dict_idx` are unused.
+        """Record the properties that the format does not name: `attr-dict` prints them.
+
+        Raise an error unless the definition has the option `ParsePropInAttrDict`, which allows such properties. The
+        arguments, of xDSL's method, are unused.
         """
-        # The properties with the numbers of values of variadic operands and results need no syntax.
         options = self.op_def.options
+        # The numbers of values of variadic operands and results follow from the text, without syntax of their own.
         segment_sizes = {option.attribute_name for option in options if isinstance(option, AttrSizedSegments)}
-        in_syntax = self.seen_properties  # those that the format names
-        missing = [p for p in self.op_def.properties if p not in in_syntax | segment_sizes]
+        missing = [name for name in self.op_def.properties if name not in self.seen_properties | segment_sizes]
         if missing and not any(isinstance(option, ParsePropInAttrDict) for option in options):
             self.raise_error(f"the format does not say how {', '.join(missing)} is written")
-        self._unwritten.update(dict.fromkeys(missing))
+        self._properties_in_dict.update(dict.fromkeys(missing))
 
     def parse_keyword_or_punctuation(self) -> FormatDirective:
         """Parse a `Keyword` or `Punctuation` of this module, whose errors name the operation, unlike those of xDSL."""

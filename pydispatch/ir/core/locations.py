@@ -149,19 +149,19 @@ class SourceLoc(BuiltinAttribute):
     Attributes:
         source: The text.
         start, end: Offsets of the range in it: that of the operation's name.
-        origin_start: Offset of the parenthesis in the `loc(...)` that the text states after the operation; -1 if it
+        stated_start: Offset of the parenthesis in the `loc(...)` that the text states after the operation; -1 if it
             states none.
     """
 
     name = "builtin.source_loc"
-    __slots__ = ("end", "origin_start", "source", "start")
+    __slots__ = ("end", "source", "start", "stated_start")
 
     source: Source
     start: int
     end: int
-    origin_start: int
+    stated_start: int
 
-    def __init__(self, source: Source, start: int, end: int, origin_start: int = -1) -> None:
+    def __init__(self, source: Source, start: int, end: int, stated_start: int = -1) -> None:
         """Set the fields; for the arguments see the attributes of the class."""
         # Attributes are frozen, so that assignments raise errors. No other work is done here, since each operation has
         # a location.
@@ -169,7 +169,7 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "source", source)
         setter(self, "start", start)
         setter(self, "end", end)
-        setter(self, "origin_start", origin_start)
+        setter(self, "stated_start", stated_start)
 
     def resolve(self) -> Location | None:
         """Return the location for messages, which is always in a file that the user has.
@@ -180,12 +180,12 @@ class SourceLoc(BuiltinAttribute):
         Text that a frontend generated is unknown to the user. Its operations state their location in the user's
         source, as `loc("kernel.py":3:8 to :22)`, which is returned; None for an operation without one.
         """
-        states_origin = self.origin_start >= 0
+        states_location = self.stated_start >= 0
         if self.source.is_generated:
-            # From the offset of `loc` on, the first stated location is that of this `loc(...)`.
-            return self.source.locate(self.origin_start - len("loc")) if states_origin else None
+            # In generated text, `locate` returns the first location that is stated from an offset on.
+            return self.source.locate(self.stated_start - len("loc")) if states_location else None
         location = self.source.locate(self.start, self.end)
-        return replace(location, layer=self.source.layer_at(self.origin_start)) if states_origin else location
+        return replace(location, layer=self.source.layer_at(self.stated_start)) if states_location else location
 
     def print_builtin(self, printer: Printer) -> None:
         """Print `"file":line:column`."""

@@ -72,7 +72,6 @@ class ProgramParser(ProgramAttributeParser):
             CompileError: There is no operation of this name, or its class refuses the operands or attributes.
             ParseError: The text does not have the syntax of the operation.
         """
-        # The names of the results, and the name of the operation, which determines its class.
         start = self.pos
         result_names = self._parse_op_result_list()
         name_token: Any = self._current_token
@@ -82,29 +81,31 @@ class ProgramParser(ProgramAttributeParser):
         else:
             name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
         op_type = self._get_op_by_name_at(name, name_token.start, name_token.end)
-        # The operation, in the syntax of the class.
         stack = self._parser_state.dialect_stack  # operations in regions may omit the name of this dialect
         stack.append(op_type.dialect_name())
         try:
-            if is_generic:
-                op: Any = self._parse_generic_operation(op_type)
-            elif (refined := refinement(op_type)) is not None and refined.parse is not None:
-                op = refined.parse(op_type, self)
-            else:
-                op = op_type.parse(self)
+            op = self._parse_generic_operation(op_type) if is_generic else self._parse_custom_syntax(op_type)
         except (ParseError, CompileError, RecursionError):  # errors of the text, which have a location
             raise
         except Exception as e:  # for example an AssertionError of xDSL for types that it does not expect
             message, note = explain_refusal(name, e)
             raise CompileError(message, self.source.locate(name_token.start, name_token.end), note) from e
         stack.pop()
-        # Offset of the parenthesis in `loc(...)`, from which `SourceLoc` takes the layer of a model; -1 without `loc`.
-        origin_start = self._current_token.span.end if self._current_token.text == "loc" else -1
+        # Offset of the parenthesis if the text states `loc(...)` after the operation.
+        stated_start = self._current_token.span.end if self._current_token.text == "loc" else -1
         self.parse_optional_location()
-        op.location = SourceLoc(self.source, name_token.start, name_token.end, origin_start)
+        op.location = SourceLoc(self.source, name_token.start, name_token.end, stated_start)
         if result_names:
             self._bind_results(op, result_names, start)
         return op
+
+    def _parse_custom_syntax(self, op_type: type[Operation]) -> Operation:
+        """Parse an operation after its name: in the syntax of its class, or in the one with which `refine` replaced
+        it."""
+        refined = refinement(op_type)
+        if refined is not None and refined.parse is not None:
+            return refined.parse(op_type, self)
+        return op_type.parse(self)
 
     def _parse_op_result_list(self) -> list[Any]:
         """Parse the result names before an operation; return (span of a name, number of results) of each.

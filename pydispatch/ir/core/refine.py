@@ -6,7 +6,7 @@ the printer and the verifier of programs look first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -134,15 +134,10 @@ def refine(
         check: Further verification. With it, or with new constraints or properties, `verify_` of the xDSL class is
             not called; the constraints and the traits are verified.
     """
-    # The definition of the operation with the new constraints and properties.
     known = op.get_irdl_definition()
-    operand_definitions: list[tuple[str, OperandDef]] = []
-    for name, old in known.operands:
-        constraint: Any = operands.get(name) if isinstance(operands, Mapping) else operands
-        operand_definitions.append((name, old if constraint is None else OperandDef(constraint)))
     definition = replace(
         known,
-        operands=operand_definitions,
+        operands=_with_constraints(known.operands, operands),
         results=[(name, old if results is None else ResultDef(results)) for name, old in known.results],
         properties={**known.properties, **properties},
         attributes={**known.attributes, **attributes},
@@ -153,16 +148,26 @@ def refine(
         },
         custom_directives={directive.__name__: directive for directive in directives},
     )
-    # The syntax: functions of the caller, or those of an assembly format.
     parse, print = syntax or (None, None)
     if assembly_format is not None:
         format = AssemblyFormat(assembly_format, definition)
         parse, print = format.parse, format.print
-
     # For new attributes alone xDSL's verifier suffices: it accepts attributes that its definition lacks. It does not
     # accept such properties.
     needs_verifier = check is not None or operands is not None or results is not None or properties
     _REFINED[op] = Refinement(parse, print, _Verification(definition, check) if needs_verifier else None)
+
+
+def _with_constraints(
+    definitions: Sequence[tuple[str, OperandDef]],
+    constraints: AttrConstraint[Any] | Mapping[str, AttrConstraint[Any]] | None,
+) -> list[tuple[str, OperandDef]]:
+    """Return the definitions of operands with other constraints: one for all of them, or some by name."""
+    result = []
+    for name, definition in definitions:
+        constraint: Any = constraints.get(name) if isinstance(constraints, Mapping) else constraints
+        result.append((name, definition if constraint is None else OperandDef(constraint)))
+    return result
 
 
 def refinement(op: type[Operation]) -> Refinement | None:

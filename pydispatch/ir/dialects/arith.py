@@ -177,7 +177,7 @@ class SelectTypes(CustomDirective):
 
 @directive
 class IntegerPredicate(NumberedChoice):
-    """Comparison predicate of integers; older programs write it in quotes."""
+    """Directive for a comparison predicate of integers, printed as a word; older programs write it in quotes."""
 
     WORDS: ClassVar[Sequence[str]] = arith.CMPI_COMPARISON_OPERATIONS
     WHAT: ClassVar[str] = "predicate"
@@ -185,7 +185,7 @@ class IntegerPredicate(NumberedChoice):
 
 @directive
 class FloatPredicate(NumberedChoice):
-    """Comparison predicate of floats."""
+    """Directive for a comparison predicate of floats, such as `olt`: the attribute is the index of the word."""
 
     WORDS: ClassVar[Sequence[str]] = arith.CMPF_COMPARISON_OPERATIONS
     WHAT: ClassVar[str] = "predicate"

@@ -125,7 +125,7 @@ class Clauses(CustomDirective):
 
 @directive
 class SourceClauses(Clauses):
-    """Directive for the clause of an executable source: its objects."""
+    """Directive for `objects(...)`, the only clause of an executable source."""
 
     objects: AttributeVariable
 

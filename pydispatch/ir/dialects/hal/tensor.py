@@ -194,7 +194,7 @@ class Ignored(CustomDirective):
         parser.parse_attribute()
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing: the attribute is not stored."""
+        """Print nothing: the parsed attribute was discarded."""
 
     def is_present(self, op: IRDLOperation) -> bool:
         """Return False, so that the attribute is never printed."""

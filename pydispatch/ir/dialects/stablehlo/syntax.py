@@ -6,7 +6,8 @@ prints otherwise has a class of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import FunctionType, TensorType
@@ -300,28 +301,19 @@ def operation(
         base: Base class; `IRDLOperation` for operations that are parsed and printed in the generic form, `"name"(...)`.
         operand_type: Constraint of the operand types.
     """
-    variadic = [word for word in operands.split() if word.endswith("*")]
-    # The members of the class: operands, results and regions by their names, then properties, traits and options.
     members: dict[str, Any] = {"name": name}
-    for word in operands.split():
-        define_operand: Any = var_operand_def if word in variadic else operand_def
-        members[word.rstrip("*")] = define_operand(operand_type)
-    for word in results.split():
-        members[word.rstrip("*")] = var_result_def() if word.endswith("*") else result_def()
-    for word in regions.split():
-        members[word.rstrip("*")] = var_region_def() if word.endswith("*") else region_def()
-    # Constraints of all properties by name, also of those that clauses store.
+    members |= _defined(operands, partial(operand_def, operand_type), partial(var_operand_def, operand_type))
+    members |= _defined(results, result_def, var_result_def)
+    members |= _defined(regions, region_def, var_region_def)
+    # Properties, also those that clauses store.
     all_required, all_optional = dict(required), dict(optional)
     for clause in clauses:
-        if clause.optional:
-            all_optional |= clause.properties
-        else:
-            all_required |= clause.properties
+        (all_optional if clause.optional else all_required).update(clause.properties)
     members |= {word: opt_prop_def(constraint) for word, constraint in all_optional.items()}
     members |= {word: prop_def(constraint) for word, constraint in all_required.items()}
     if pure:
         members["traits"] = traits_def(Pure())
-    if len(variadic) > 1:  # IRDL needs a rule that splits the list of operands: into equal parts
+    if operands.count("*") > 1:  # IRDL needs a rule that splits the list of operands: into equal parts
         members["irdl_options"] = (SameVariadicOperandSize(),)
     # The class of "stablehlo.dot_general" is DotGeneralOp.
     title = "".join(part.title() for part in name.partition(".")[2].split("_"))
@@ -329,6 +321,11 @@ def operation(
     if issubclass(defined, RegularOp):
         defined.CLAUSES, defined.SIGNATURE, defined.PARENS = tuple(clauses), signature, parens
     return defined
+
+
+def _defined(words: str, define: Callable[[], Any], define_variadic: Callable[[], Any]) -> dict[str, Any]:
+    """Return definitions of operands, results or regions by name; a word that ends in `*` is variadic."""
+    return {word.rstrip("*"): define_variadic() if word.endswith("*") else define() for word in words.split()}
 
 
 def parse_equals(parser: Parser, word: str) -> None:

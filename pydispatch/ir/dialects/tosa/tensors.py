@@ -73,7 +73,8 @@ _CONV: dict[str, Any] = {
     "local_bound": NUMBER,
     **_ZEROS,
 }
-"""Constraints of the properties of a convolution; that of the accumulator's type is `acc_type`."""
+"""Constraints of the properties of a convolution. `acc_type` is the accumulator's type. `local_bound` asks for the
+error bound of a direct dot product, which fast algorithms exceed."""
 _AVERAGE: dict[str, Any] = {"acc_type": ANY, "input_zp": NUMBER, "output_zp": NUMBER, "quantization_info": ZERO_POINTS}
 """Constraints of the properties of an average pooling beside the window: type of the sum, and zero points."""
 
@@ -122,7 +123,8 @@ SIZES: list[type[Operation]] = [
     operation("slice_shape", 3),
     *(operation(f"{name}_shape", 2) for name in ON_SIZES),
 ]
-"""Operations on lists of sizes, values of type `!tosa.shape<n>`."""
+"""Operations on lists of sizes, values of type `!tosa.shape<n>`. `(0, MANY)`: any number of operands. The value of a
+constant is the property `values`, in older releases `value`."""
 
 CALLS: list[type[Operation]] = [
     operation(
