@@ -39,6 +39,27 @@ def _check_parameter(value: object) -> None:
     take_list(rest, "shape", size_item)
 
 
+def _take_header(rest: Extra) -> tuple[str, Extra]:
+    """Remove the header of a manifest from its fields; return the version in it, and its other fields.
+
+    Raise ArtifactError for a format that is newer than what this version reads, and ManifestFault for invalid values.
+    """
+    try:
+        header = json_object(rest.pop("pydispatch", MISSING))
+        version = take_text(header, "version")
+        file_format = take_integer(header, "format", low=1, high=2**31)
+    except ManifestFault as fault:
+        fault.path.insert(0, "pydispatch")  # the error names a field such as pydispatch.version
+        raise
+    if file_format > FORMAT:
+        raise ArtifactError(
+            f"the artifact was written by pydispatch {version} in format {file_format}; this version reads formats "
+            f"up to {FORMAT}: update pydispatch to {version} or newer, or compile the source again with this one: "
+            "pydispatch compile FILE.mlir -o FILE.pdx"
+        )
+    return version, header
+
+
 def _check_unique(names: list[str], where: str) -> None:
     """Raise ArtifactError if a name occurs twice; `where` names the list in the message."""
     if len(set(names)) != len(names):
@@ -314,21 +335,8 @@ class Manifest:
 
         `extra` is {"b": 3, "pydispatch": {"a": 2}}.
         """
-        # The header, whose format may be newer than what this version reads.
         rest = json_object(value)
-        try:
-            header = json_object(rest.pop("pydispatch", MISSING))
-            version = take_text(header, "version")
-            file_format = take_integer(header, "format", low=1, high=2**31)
-        except ManifestFault as fault:
-            fault.path.insert(0, "pydispatch")  # the error names a field such as pydispatch.version
-            raise
-        if file_format > FORMAT:
-            raise ArtifactError(
-                f"the artifact was written by pydispatch {version} in format {file_format}; this version reads formats "
-                f"up to {FORMAT}: update pydispatch to {version} or newer, or compile the source again with this one: "
-                "pydispatch compile FILE.mlir -o FILE.pdx"
-            )
+        version, header = _take_header(rest)
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
             raise ManifestFault("pydispatch.producers", "an object of strings", producers)

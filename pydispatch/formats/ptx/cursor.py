@@ -178,7 +178,6 @@ class Cursor:
 
         resolve: returns the symbol for a name at a token index, or raises. depth: number of expressions around it.
         """
-        # A unary operator, parentheses or a cast.
         at, word = self.at, self.words[self.at]
         self.at += 1
         if word in ("-", "+", "~", "!"):
@@ -187,31 +186,31 @@ class Cursor:
             if self.words[self.at] in (".s64", ".u64") and self.words[self.at + 1 : self.at + 2] == [")"]:
                 self.at += 2  # a cast: integers of expressions have 64 bits in any case
                 return self._parse_primary(resolve, depth + 1)
-            value = self.parse_expression(resolve, depth + 1)
-            self.expect(")")
-            return value
-        # A literal; before a "(", it is the mask of a byte of an address.
+            return self._parse_closed(resolve, depth)
         literal_value = self.literals.get(word)
         if literal_value is None:
             literal_value = self.number(word)
         if literal_value is not None:
-            if self.words[self.at] == "(":
+            if self.words[self.at] == "(":  # the literal is the mask of a byte of an address
                 return self._parse_masked_byte(literal_value, at, resolve, depth)
             return literal_value
-        # A name.
         if word == "WARP_SZ":
             return WARP_SIZE
         if word == "generic" and self.words[self.at] == "(":  # an address in the generic space: the symbol is the same
             self.at += 1
-            value = self.parse_expression(resolve, depth + 1)
-            self.expect(")")
-            return value
+            return self._parse_closed(resolve, depth)
         if is_name(word):
             return resolve(word, at)
         self.at = at  # the error is at the operand
         if is_number(word[:1]):
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
+
+    def _parse_closed(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
+        """Parse an expression and the `)` after it. For the arguments see `_parse_primary`."""
+        value = self.parse_expression(resolve, depth + 1)
+        self.expect(")")
+        return value
 
     def _parse_masked_byte(
         self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int

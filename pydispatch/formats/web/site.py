@@ -119,14 +119,7 @@ def _variants(
     for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):
         if variant.format != FORMAT:
             continue
-        if variant.extra.get("dynamic"):
-            raise InvalidArgumentError(f"executable '{entry.name}' is given at run time; a page has none to give")
-        if variant.imports:
-            names = ", ".join(f"'{name}'" for name in variant.imports)
-            raise InvalidArgumentError(
-                f"executable '{entry.name}' imports {names} at load; a page has no plugins: link the functions when "
-                "the program is compiled"
-            )
+        _check_complete(entry.name, variant)
         prefix = f"shaders/{ordinal}-{index}"
         modules, kernels = _add_kernels(artifact, entry.name, variant, prefix, contents)
         requires = list(variant.requires)
@@ -138,6 +131,19 @@ def _variants(
             f"executable '{entry.name}' has no variant for WebGPU; compile the program with --target webgpu"
         )
     return variants
+
+
+def _check_complete(name: str, variant: VariantEntry) -> None:
+    """Raise InvalidArgumentError if a variant of the executable `name` takes code or functions from the program that
+    loads it."""
+    if variant.extra.get("dynamic"):
+        raise InvalidArgumentError(f"executable '{name}' is given at run time; a page has none to give")
+    if variant.imports:
+        functions = ", ".join(f"'{function}'" for function in variant.imports)
+        raise InvalidArgumentError(
+            f"executable '{name}' imports {functions} at load; a page has no plugins: link the functions when the "
+            "program is compiled"
+        )
 
 
 def _add_kernels(
@@ -168,9 +174,8 @@ def _add_kernels(
             raise ArtifactError(f"executable '{name}': there is no entry point '{function_name}'")
         module = notes.modules[index]
         entry = entry_of(module, function)
-        merged = None
-        if _binding_count(entry) > _MAX_STORAGE_BUFFERS:
-            merged = with_merged_buffers(module, function, _MAX_STORAGE_BUFFERS)
+        has_too_many = _binding_count(entry) > _MAX_STORAGE_BUFFERS
+        merged = with_merged_buffers(module, function, _MAX_STORAGE_BUFFERS) if has_too_many else None
         if merged is not None:
             index = len(paths)
             paths.append(f"{prefix}-{index}.wgsl")

@@ -76,23 +76,23 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
     """
     names = _Names.of(module)
     built_ins: dict[str, str] = {}  # built-in value → the parameter that has it
-    other_parameters: list[str] = []  # texts of the parameters that stay
+    parameters: list[str] = []  # texts of the parameters that stay
     for parameter in _parameters(module, entry):
         words = [token.text for token in parameter]
         built_in = words[words.index("builtin") + 2]  # of `@builtin(name)`
         built_ins[built_in] = _name(words)
         if built_in not in (_ID, _COUNT, _GLOBAL):
-            other_parameters.append(module.text[parameter[0].start : parameter[-1].end])
+            parameters.append(module.text[parameter[0].start : parameter[-1].end])
     # Parameters that the prologue needs.
-    other_parameters += [f"@builtin({_ID}) {names.group}: {_VECTOR}", f"@builtin({_COUNT}) {names.groups}: {_VECTOR}"]
+    parameters += [f"@builtin({_ID}) {names.group}: {_VECTOR}", f"@builtin({_COUNT}) {names.groups}: {_VECTOR}"]
     if _GLOBAL in built_ins and _LOCAL not in built_ins:
-        other_parameters.append(f"@builtin({_LOCAL}) {names.local}: {_VECTOR}")
+        parameters.append(f"@builtin({_LOCAL}) {names.local}: {_VECTOR}")
     # The text is cut after the `(` of the parameters, before their `)`, and after the `{` of the body.
     text = module.text
     start, closing = module.tokens[_opening(module, entry)].end, module.tokens[entry.body - 1].start
     end = module.tokens[entry.body].end
     line_breaks = "\n" * text.count("\n", start, closing)  # as many as the parameter list had
-    head = f"{text[:start]}{', '.join(other_parameters)}{line_breaks}{text[closing:end]}"
+    head = f"{text[:start]}{', '.join(parameters)}{line_breaks}{text[closing:end]}"
     prologue = " ".join(_prologue(entry, names, built_ins))
     declaration = f"@group({GRID.group}) @binding({GRID.binding}) var<uniform> {names.grid}: vec4<u32>;"
     return f"{head} {prologue}{text[end:].rstrip()}\n{declaration}\n"

@@ -162,17 +162,18 @@ def _text(
     parts = [module.directives] if module.directives else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
-    # The storage buffers, one for each new binding.
-    slices: dict[str, tuple[str, str]] = {}  # merged array → (array that contains it, expression of its offset)
-    offset_index = 0  # index of the offset of the current original buffer
-    for new, group in enumerate(bindings):
-        first_buffer = buffers[group[0]]
-        name = first_buffer.name if len(group) == 1 else f"{prefix}{new}"
-        parts.append(f"@group(0) @binding({new}) var<storage, read_write> {name}: {first_buffer.type};")
-        for binding in group:
-            if len(group) > 1:
-                slices[buffers[binding].name] = name, f"{prefix}offsets[{offset_index // 4}].{'xyzw'[offset_index % 4]}"
-            offset_index += 1
+    names = [buffers[group[0]].name if len(group) == 1 else f"{prefix}{new}" for new, group in enumerate(bindings)]
+    parts += [
+        f"@group(0) @binding({new}) var<storage, read_write> {name}: {buffers[group[0]].type};"
+        for new, (name, group) in enumerate(zip(names, bindings, strict=True))
+    ]
+    # Merged array → name of the array that contains it, and the expression of its offset.
+    containers = [(name, group, binding) for name, group in zip(names, bindings, strict=True) for binding in group]
+    slices = {
+        buffers[binding].name: (name, f"{prefix}offsets[{i // 4}].{'xyzw'[i % 4]}")
+        for i, (name, group, binding) in enumerate(containers)
+        if len(group) > 1
+    }
     # The other declarations, with accesses to merged arrays redirected.
     buffer_names = {buffer.name for buffer in buffers.values()}
     parts += [

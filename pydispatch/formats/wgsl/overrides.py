@@ -197,7 +197,6 @@ def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[
         tokens: Tokens of the expression.
         known: Types of constants and overrides so far, by name; "" for one whose type is being looked up.
     """
-    # Collect the types of the operands from left to right. A comparison decides at once: the value is a bool.
     types: set[str] = set()
     at, is_count = 0, False  # is_count: the next operand is the count of a shift, whose type does not matter
     while at < len(tokens):
@@ -222,7 +221,15 @@ def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[
         elif token.text in ("[", "."):  # an element or a member, of a type that is not looked up
             at = _after_brackets(tokens, at - 1) if token.text == "[" else at + 1
             types.add("")
-    concrete = types - {"integer", "float"}  # literals without a suffix take the type of the other operands
+    return _common_type(types)
+
+
+def _common_type(types: set[str]) -> str:
+    """Return the type of an expression whose operands have these types; "" if they have none in common.
+
+    Literals without a suffix, "integer" and "float", take the type of the other operands.
+    """
+    concrete = types - {"integer", "float"}
     if concrete:
         return concrete.pop() if len(concrete) == 1 else ""
     if "float" in types:

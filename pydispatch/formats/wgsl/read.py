@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.lex import WgslToken, decode, location, tokens_of
 from pydispatch.formats.wgsl.module import Attribute, Declaration, WgslMember, WgslModule
@@ -90,12 +92,7 @@ class _WgslReader:
 
         Raises ArtifactError for invalid text, and for a name that is declared twice.
         """
-        # Keyword of a directive → the names after it: `enable f16;` adds f16 to the names of enable.
-        directive_names: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
-        while self._peek() in _DIRECTIVES:
-            end = self._index_of((";",))
-            directive_names[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
-            self.at = end + 1
+        directive_names = self._parse_directives()
         first_declaration_token = self.at
         declarations: list[Declaration] = []
         while self.at < len(self.tokens):
@@ -103,12 +100,6 @@ class _WgslReader:
                 self.at += 1
             else:
                 declarations.append(self._parse_declaration())
-        named: dict[str, Declaration] = {}
-        for declaration in declarations:  # of which a const_assert has no name
-            if declaration.name in named:
-                raise self._error(f"'{declaration.name}' is declared twice", declaration.first)
-            if declaration.name:
-                named[declaration.name] = declaration
         return WgslModule(
             text=self.text,
             where=self.where,
@@ -117,8 +108,27 @@ class _WgslReader:
             requires=tuple(directive_names["requires"]),
             first_declaration_token=first_declaration_token,
             declarations=tuple(declarations),
-            named=named,
+            named=self._by_name(declarations),
         )
+
+    def _parse_directives(self) -> dict[str, list[str]]:
+        """Parse the directives; return the names after each keyword: `enable f16;` adds f16 to those of enable."""
+        names: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
+        while self._peek() in _DIRECTIVES:
+            end = self._index_of((";",))
+            names[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
+            self.at = end + 1
+        return names
+
+    def _by_name(self, declarations: Iterable[Declaration]) -> dict[str, Declaration]:
+        """Return the declarations by name, without those that have none (const_assert)."""
+        named: dict[str, Declaration] = {}
+        for declaration in declarations:
+            if declaration.name in named:
+                raise self._error(f"'{declaration.name}' is declared twice", declaration.first)
+            if declaration.name:
+                named[declaration.name] = declaration
+        return named
 
     def _parse_declaration(self) -> Declaration:
         """Parse one declaration with its attributes, up to its `;` or closing brace."""
