@@ -180,26 +180,37 @@ class _Reader:
         if quote < 0:  # the last bytes, `"` or `"0`, may begin a literal
             self._searched = max(self._searched, len(self._text) - len(_OPEN) + 1)
             return False
-        # A literal is a blob in `dense<"0x..."` or a resource `key: "0x..."`, whose first ALIGNMENT_DIGITS digits state
-        # its alignment and remain in the text. It is long if at least LEAST_DIGITS digits follow.
         first_digit = quote + len(_OPEN)
-        first_removed = first_digit  # offset of the first digit that is removed if the literal is long
-        before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
-        has_colon = before is not None and before[1] is not None  # as after the key of a resource
-        if before is not None and (not has_colon or self._is_resource(quote)):
-            if has_colon:
-                first_removed += ALIGNMENT_DIGITS
-            end = first_removed + LEAST_DIGITS
-            if len(self._text) < end and not is_end:  # too few bytes yet to count the digits
-                self._searched = quote
-                return False
-            # The literal is long if all these characters are digits, those of the alignment included.
-            if 2 * len(_unhex(self._text[first_digit:end])) == end - first_digit:
-                self._take(first_removed)
-                self._blob = io.BytesIO()
-                return True
-        self._searched = first_removed
+        kept_digits = self._kept_digits(quote)
+        if kept_digits is None:
+            self._searched = first_digit
+            return True
+        first_removed = first_digit + kept_digits
+        end = first_removed + LEAST_DIGITS
+        if len(self._text) < end and not is_end:  # too few bytes yet to count the digits
+            self._searched = quote
+            return False
+        is_long = 2 * len(_unhex(self._text[first_digit:end])) == end - first_digit  # all characters are digits
+        if is_long:
+            self._take(first_removed)
+            self._blob = io.BytesIO()
+        else:
+            self._searched = first_removed
         return True
+
+    def _kept_digits(self, quote: int) -> int | None:
+        """Return how many digits of the literal at `quote` stay in the text if it is long; None for other strings.
+
+        A blob in `dense<"0x..."` is removed whole. A resource `key: "0x..."` begins with ALIGNMENT_DIGITS digits that
+        state its alignment, which stay.
+        """
+        before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
+        if before is None:
+            return None
+        has_colon = before[1] is not None  # as after the key of a resource
+        if not has_colon:
+            return 0
+        return ALIGNMENT_DIGITS if self._is_resource(quote) else None
 
     def _is_resource(self, quote: int) -> bool:
         """Return whether a string after a colon is a resource: the block of resources, `{-#`, begins before it.

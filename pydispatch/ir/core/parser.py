@@ -84,7 +84,7 @@ class ProgramParser(ProgramAttributeParser):
         stack = self._parser_state.dialect_stack  # operations in regions may omit the name of this dialect
         stack.append(op_type.dialect_name())
         try:
-            op = self._parse_generic_operation(op_type) if is_generic else self._parse_custom_syntax(op_type)
+            op: Any = self._parse_generic_operation(op_type) if is_generic else self._parse_custom_syntax(op_type)
         except (ParseError, CompileError, RecursionError):  # errors of the text, which have a location
             raise
         except Exception as e:  # for example an AssertionError of xDSL for types that it does not expect

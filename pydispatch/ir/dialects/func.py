@@ -125,40 +125,47 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
     syntax.print_visibility(printer, op.sym_visibility)
     printer.print_string(" ")
     printer.print_symbol_name(op.sym_name.data)
-    inputs, outputs = op.function_type.inputs.data, op.function_type.outputs.data
-    block = op.body.blocks.first
-    arg_attrs = op.arg_attrs.data if op.arg_attrs is not None else [syntax.EMPTY_DICT] * len(inputs)
-    res_attrs = op.res_attrs.data if op.res_attrs is not None else [syntax.EMPTY_DICT] * len(outputs)
-
-    def print_argument(i: int) -> None:
-        """Print argument `i` and its attributes, `%a: T {...}`; in a declaration `T {...}`."""
-        if block is None:
-            printer.print_attribute(inputs[i])
-        else:
-            printer.print_block_argument(block.args[i])
-        syntax.print_attributes(printer, arg_attrs[i].data, keyword=False)
-
-    def print_result(i: int) -> None:
-        """Print the type of result `i` and its attributes, `T {...}`."""
-        printer.print_attribute(outputs[i])
-        syntax.print_attributes(printer, res_attrs[i].data, keyword=False)
-
-    # The arguments and the results.
-    with printer.in_parens():
-        printer.print_list(range(len(inputs)), print_argument)
-    if outputs:
+    _print_arguments(op, printer)
+    if op.function_type.outputs.data:
         printer.print_string(" -> ")
-        # A function type as the only result needs the parentheses.
-        if len(outputs) == 1 and op.res_attrs is None and outputs[0].name != "fun":
-            print_result(0)
-        else:
-            with printer.in_parens():
-                printer.print_list(range(len(outputs)), print_result)
-    # Attributes that the syntax above does not state, and the body.
+        _print_results(op, printer)
     syntax.print_attributes(printer, {k: v for k, v in op.attributes.items() if k not in _IN_SYNTAX})
-    if block is not None:
+    if op.body.blocks.first is not None:
         printer.print_string(" ")
         printer.print_region(op.body, print_entry_block_args=False, print_empty_block=False)
+
+
+def _print_arguments(op: func.FuncOp, printer: Printer) -> None:
+    """Print `(%a: T {...}, ...)`, the arguments and their attributes; in a declaration `(T {...}, ...)`."""
+    types, block = op.function_type.inputs.data, op.body.blocks.first
+    attrs = op.arg_attrs.data if op.arg_attrs is not None else [syntax.EMPTY_DICT] * len(types)
+
+    def print_argument(i: int) -> None:
+        if block is None:
+            printer.print_attribute(types[i])
+        else:
+            printer.print_block_argument(block.args[i])
+        syntax.print_attributes(printer, attrs[i].data, keyword=False)
+
+    with printer.in_parens():
+        printer.print_list(range(len(types)), print_argument)
+
+
+def _print_results(op: func.FuncOp, printer: Printer) -> None:
+    """Print the types of the results with their attributes: `(T {...}, ...)`, or `T` for a single one without any."""
+    types = op.function_type.outputs.data
+    # A function type as the only result needs the parentheses.
+    if len(types) == 1 and op.res_attrs is None and types[0].name != "fun":
+        printer.print_attribute(types[0])
+        return
+    attrs = op.res_attrs.data if op.res_attrs is not None else [syntax.EMPTY_DICT] * len(types)
+
+    def print_result(i: int) -> None:
+        printer.print_attribute(types[i])
+        syntax.print_attributes(printer, attrs[i].data, keyword=False)
+
+    with printer.in_parens():
+        printer.print_list(range(len(types)), print_result)
 
 
 refine(func.FuncOp, syntax=(_parse, _print))

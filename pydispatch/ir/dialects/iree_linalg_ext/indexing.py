@@ -76,17 +76,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
     check_integers("the tensor of indices", indices)
-    index_shape = shape_of(indices)
-    # Possible numbers of leading dimensions that enumerate the slices. The last dimension of the indices has the
-    # components of one index; it may be left out for one component, so that all dimensions enumerate slices.
-    batches = []
-    if index_shape and index_shape[-1] == depth:
-        batches.append(len(index_shape) - 1)
-    if depth == 1:
-        batches.append(len(index_shape))
     # The cases that the shapes fit. If they fit both, the case in which indices select positions is used.
     fitting: list[Windows] = []
-    for batch in batches:
+    for batch in _possible_batches(shape_of(indices), depth):
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
             fitting.insert(0, Windows(batch, include_indexed_dims=False))
@@ -101,6 +93,20 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
         )
     _check_slices(fitting[0], whole, indices, slices, indexed)
     return fitting[0]
+
+
+def _possible_batches(index_shape: tuple[int, ...], depth: int) -> list[int]:
+    """Return the possible numbers of leading dimensions of a tensor of indices that enumerate the slices.
+
+    Its last dimension has the `depth` components of one index. For one component, this dimension may be left out: then
+    all dimensions enumerate slices.
+    """
+    batches = []
+    if index_shape and index_shape[-1] == depth:
+        batches.append(len(index_shape) - 1)
+    if depth == 1:
+        batches.append(len(index_shape))
+    return batches
 
 
 def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> None:

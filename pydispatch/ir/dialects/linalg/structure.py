@@ -48,33 +48,34 @@ def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: S
         dilations: Dilations of the windows, in the same order.
     """
     dims = definition.dims
-
-    def map_of(subscript: Sequence[str]) -> AffineMap:
-        """Return the map of one operand, with an expression for each word: `a` is the loop a, and `a+b` is
-        a * stride + b * dilation.
-
-        The n-th `a+b` of an operand has the n-th stride and dilation.
-        """
-        results: list[AffineExpr] = []
-        window = 0  # number of words `a+b` before this one
-        for word in subscript:
-            loop, _, kernel_loop = word.partition("+")
-            expression: AffineExpr = AffineExpr.dimension(dims.index(loop))
-            if kernel_loop:
-                offset: AffineExpr = AffineExpr.dimension(dims.index(kernel_loop))
-                stride, dilation = strides[window], dilations[window]
-                if stride != 1:
-                    expression = expression * stride
-                if dilation != 1:
-                    offset = offset * dilation
-                expression = expression + offset
-                window += 1
-            results.append(expression)
-        return AffineMap(len(dims), 0, tuple(results))
-
+    operands = (*definition.inputs, definition.output)
+    maps = tuple(_map_of_subscript(dims, subscript, strides, dilations) for subscript in operands)
     # A loop is parallel if it indexes the output, else a reduction.
-    maps = tuple(map_of(subscript) for subscript in (*definition.inputs, definition.output))
     return Structure(maps, parallel=tuple(d in definition.output for d in dims))
+
+
+def _map_of_subscript(
+    dims: Sequence[str], subscript: Sequence[str], strides: Sequence[int], dilations: Sequence[int]
+) -> AffineMap:
+    """Return the map of one operand, with an expression for each word of its subscript: `a` is the loop a, and the n-th
+    `a+b` is a * strides[n] + b * dilations[n]. `dims` are the names of all loops.
+    """
+    results: list[AffineExpr] = []
+    window = 0  # number of words `a+b` before this one
+    for word in subscript:
+        loop, _, kernel_loop = word.partition("+")
+        expression: AffineExpr = AffineExpr.dimension(dims.index(loop))
+        if kernel_loop:
+            offset: AffineExpr = AffineExpr.dimension(dims.index(kernel_loop))
+            expression = _scaled(expression, strides[window]) + _scaled(offset, dilations[window])
+            window += 1
+        results.append(expression)
+    return AffineMap(len(dims), 0, tuple(results))
+
+
+def _scaled(expression: AffineExpr, factor: int) -> AffineExpr:
+    """Return expression * factor, without a multiplication by 1."""
+    return expression if factor == 1 else expression * factor
 
 
 def structure_of_maps(maps: Sequence[AffineMap]) -> Structure:

@@ -53,6 +53,11 @@ class LaneLayout:
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
+    @classmethod
+    def of_slots(cls, slots: Sequence[tuple[int, int]], across: int, row_step: int, column_step: int) -> LaneLayout:
+        """Return a layout from (row, column) of each slot of lane 0."""
+        return cls(across, row_step, column_step, tuple(row for row, _ in slots), tuple(column for _, column in slots))
+
 
 def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """Return the distribution of the elements of a block of C, of height x width, over 32 lanes.
@@ -71,7 +76,6 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
         run: Number of adjacent rows and columns of a lane, the elements that one load of 16 bytes reads, at most 4;
             "tensor" ignores it.
     """
-    # The lists contain (row, column) of each slot of lane 0; `LaneLayout` adds the distance to the other lanes.
     if form == "tensor":
         # Lane 0 has four elements of each 16x8 matrix: two adjacent ones in row 0, and two in row 8.
         slots = [
@@ -80,8 +84,7 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
             for first_column in range(0, width, 8)
             for row, column in ((0, 0), (0, 1), (8, 0), (8, 1))
         ]
-        rows, columns = tuple(row for row, _ in slots), tuple(column for _, column in slots)
-        return LaneLayout(across=4, row_step=1, column_step=2, rows=rows, columns=columns)
+        return LaneLayout.of_slots(slots, across=4, row_step=1, column_step=2)
     # Lane 0 has the first run x run elements of each part of 4 * run rows and 8 * run columns.
     slots = [
         (first_row + row, first_column + column)
@@ -90,8 +93,7 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
         for first_column in range(0, width, 8 * run)
         for column in range(run)
     ]
-    rows, columns = tuple(row for row, _ in slots), tuple(column for _, column in slots)
-    return LaneLayout(across=8, row_step=run, column_step=run, rows=rows, columns=columns)
+    return LaneLayout.of_slots(slots, across=8, row_step=run, column_step=run)
 
 
 def adjacent_elements_of(bits: int) -> int:
