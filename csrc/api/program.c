@@ -131,6 +131,23 @@ const pyd_api_function_t* pyd_api_program_function(const pyd_api_program_t* prog
   return program && index < program->entry_count ? &program->entries[index].info : NULL;
 }
 
+// Writes the names of the functions, separated by commas, as many as fit into |size| bytes; "none" without functions.
+static void list_functions(const pyd_api_program_t* program, char* text, size_t size) {
+  size_t used = 0;
+  memcpy(text, "none", 5);
+  for (uint32_t i = 0; i < program->entry_count; ++i) {
+    const char* name = program->entries[i].info.name;
+    size_t length = strlen(name);
+    if (length + 8 > size - used) {  // ", " before the name, ", ..." and a 0 after it
+      if (used) memcpy(text + used, ", ...", 6);
+      return;
+    }
+    if (used) memcpy(text + used, ", ", 2), used += 2;
+    memcpy(text + used, name, length + 1);
+    used += length;
+  }
+}
+
 // Finds the function |name| of a program. INVALID_ARGUMENT, with the names of the functions, if there is none.
 pyd_status_t pyd_api_program_find(const pyd_api_program_t* program, const char* name,
                                   const pyd_api_function_t** out_function) {
@@ -143,20 +160,7 @@ pyd_status_t pyd_api_program_find(const pyd_api_program_t* program, const char* 
     *out_function = &program->entries[i].info;
     return PYD_STATUS_OK;
   }
-  // The message lists the functions, as many as fit.
-  char known[400] = "";
-  size_t used = 0;
-  for (uint32_t i = 0; i < program->entry_count; ++i) {
-    const char* entry = program->entries[i].info.name;
-    size_t length = strlen(entry);
-    if (length + 8 > sizeof(known) - used) {  // ", " before the name, ", ..." and a 0 after it
-      memcpy(known + used, ", ...", 6);
-      break;
-    }
-    if (used) memcpy(known + used, ", ", 2), used += 2;
-    memcpy(known + used, entry, length + 1);
-    used += length;
-  }
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the program has no function '%s'. It has: %s", name,
-                         used ? known : "none");
+  char known[400];
+  list_functions(program, known, sizeof(known));
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the program has no function '%s'. It has: %s", name, known);
 }

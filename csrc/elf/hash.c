@@ -21,6 +21,16 @@ static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
   return PYD_STATUS_OK;
 }
 
+// Returns the highest first symbol of |count| chains, whose buckets are at |buckets|. 0 if all are empty.
+static uint64_t find_last_chain(const uint8_t* buckets, uint64_t count) {
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t first = pyd_load_u32(buckets + 4 * i);
+    if (first > last) last = first;
+  }
+  return last;
+}
+
 // Counts the symbols by walking a GNU hash table. |table|: from DT_GNU_HASH to the end of its segment's bytes. 32-bit
 // words: number of buckets, first hashed symbol, number of 64-bit filter words, shift; then the filter, the buckets
 // (first symbol of each chain), and one word per hashed symbol, whose lowest bit ends a chain. The last symbol is the
@@ -36,11 +46,7 @@ static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
                            " buckets, more than its segment holds",
                            bloom, buckets);
   }
-  uint64_t last = 0;  // the symbol with which the last chain begins; from the walk below on, its current symbol
-  for (uint64_t i = 0; i < buckets; ++i) {
-    uint32_t index = pyd_load_u32(bucket + 4 * i);
-    if (index > last) last = index;
-  }
+  uint64_t last = find_last_chain(bucket, buckets);
   if (last < first) {  // all buckets are empty: there are only unhashed symbols, which come first
     *out_count = first;
     return PYD_STATUS_OK;

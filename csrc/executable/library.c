@@ -229,6 +229,17 @@ static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t
                         exports->names, exports->tags, exports->source_locations);
 }
 
+// Queries a library for the newest version that it supports. Returns NULL if it supports none: a compiled library
+// answers to its own version only, so all versions are tried.
+static const pyd_library_header_t* const* query_newest(pyd_library_query_fn_t query, bool is_embedded,
+                                                       const pyd_environment_t* environment) {
+  const pyd_library_header_t* const* answer = NULL;
+  for (uint32_t version = PYD_LIBRARY_VERSION; version >= 1 && !answer; --version) {
+    answer = pyd_library_query_call(query, is_embedded, version, environment);
+  }
+  return answer;
+}
+
 // Queries a library, checks what it returned, and translates version 5 to the current layout. |module|: the ELF file
 // that the library is in, which all its pointers must stay in. NULL for a library that the system has loaded or that is
 // part of the process: its extent is unknown, so its pointers are not checked. |name|: of the executable, for messages.
@@ -237,11 +248,7 @@ pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_
                                     pyd_library_view_t* out_view) {
   const checker_t checker = {module, name};
   *out_view = (pyd_library_view_t){0};
-  // A compiled library returns NULL for every version but its own, so all versions are tried.
-  const pyd_library_header_t* const* answer = NULL;
-  for (uint32_t version = PYD_LIBRARY_VERSION; version >= 1 && !answer; --version) {
-    answer = pyd_library_query_call(query, module != NULL, version, environment);
-  }
+  const pyd_library_header_t* const* answer = query_newest(query, module != NULL, environment);
   if (!answer) {
     return pyd_status_make(
         PYD_CODE_UNSUPPORTED,

@@ -140,6 +140,29 @@ static void unescape(char* path) {
   *out = 0;
 }
 
+// Reads the root and the mount point, of PATH_MAX / 2 bytes each, from a line of mountinfo. Returns false for a mount
+// that is not of the unified hierarchy (v2), or not of the one with the cpu controller (v1).
+static bool read_mount(const char* line, bool is_v2, char* out_root, char* out_point) {
+  char type[32], super[256];
+  // The line: id parent dev root point options ... - type source superoptions
+  const char* tail = strstr(line, " - ");
+  if (!tail || sscanf(line, "%*s %*s %*s %2047s %2047s", out_root, out_point) != 2) return false;
+  if (sscanf(tail, " - %31s %*s %255s", type, super) != 2) return false;
+  if (strcmp(type, is_v2 ? "cgroup2" : "cgroup") != 0 || (!is_v2 && !lists(super, "cpu"))) return false;
+  unescape(out_root);
+  unescape(out_point);
+  return true;
+}
+
+// Returns the path of a cgroup below the root of a mount: of the group "/a/b", "/b" is below the root "/a". Returns ""
+// for the root itself and for a group that is not below it.
+static const char* path_below(const char* group, const char* root) {
+  size_t cut = strcmp(root, "/") == 0 ? 0 : strlen(root);
+  bool is_inside = strncmp(group, root, cut) == 0 && (cut == 0 || group[cut] == '/' || group[cut] == 0);
+  const char* below = is_inside ? group + cut : "";
+  return strcmp(below, "/") == 0 ? "" : below;
+}
+
 // Returns the lowest CPU limit of the process's cgroup and of the cgroups above it, in whole CPUs; 0: none. Reads all
 // mounts of the unified hierarchy (v2), or of the one with the cpu controller (v1). A mount may show only the cgroups
 // below its root, as in containers: this root is then removed from the front of the group's path. A group that is not
@@ -151,22 +174,11 @@ static uint32_t hierarchy_quota(const char* root, bool is_v2) {
   snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
   FILE* file = fopen(path, "re");
   uint32_t limit = 0;
-  while (file && fgets(line, sizeof(line), file)) {  // id parent dev root point options ... - type source superoptions
-    char inner[PATH_MAX / 2], point[PATH_MAX / 2], type[32], super[256];
-    const char* tail = strstr(line, " - ");
-    if (!tail || sscanf(line, "%*s %*s %*s %2047s %2047s", inner, point) != 2) continue;
-    if (sscanf(tail, " - %31s %*s %255s", type, super) != 2) continue;
-    if (strcmp(type, is_v2 ? "cgroup2" : "cgroup") != 0 || (!is_v2 && !lists(super, "cpu"))) continue;
-    unescape(inner);
-    unescape(point);
-    // |inner| is the root of the mount. |below| becomes the path of the group without it. Example: of the group "/a/b",
-    // "/b" is below the root "/a".
-    size_t cut = strcmp(inner, "/") == 0 ? 0 : strlen(inner);
-    bool is_inside = strncmp(group, inner, cut) == 0 && (cut == 0 || group[cut] == '/' || group[cut] == 0);
-    const char* below = is_inside ? group + cut : "";
-    if (strcmp(below, "/") == 0) below = "";
+  while (file && fgets(line, sizeof(line), file)) {
+    char mount_root[PATH_MAX / 2], point[PATH_MAX / 2];
+    if (!read_mount(line, is_v2, mount_root, point)) continue;
     if (snprintf(path, sizeof(path), "%s%s", root, point) < (int)sizeof(path)) {
-      lower(&limit, walk_up(path, below, is_v2));
+      lower(&limit, walk_up(path, path_below(group, mount_root), is_v2));
     }
   }
   if (file) fclose(file);

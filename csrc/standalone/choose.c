@@ -157,26 +157,34 @@ static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_standal
                          executable->variant_count, (int)executable->name.length, executable->name.data, why);
 }
 
+// Checks that executable |index| has the same name and number of variants in the manifest and in the program.
+static pyd_status_t check_same(const pyd_manifest_executable_t* listed, const pyd_program_executable_t* executable,
+                               uint32_t index) {
+  if (listed->name.length == executable->name.length && listed->variant_count == executable->variant_count &&
+      memcmp(listed->name.data, executable->name.data, executable->name.length) == 0) {
+    return PYD_STATUS_OK;
+  }
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "executable %u is '%.*s' with %u variants in manifest.json, '%.*s' with %u in program.bin",
+                         index, (int)listed->name.length, listed->name.data, listed->variant_count,
+                         (int)executable->name.length, executable->name.data, executable->variant_count);
+}
+
 // Chooses the variant of executable |index| with the most required CPU features among those that run on |machine| and
 // whose condition holds; the first of several.
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
                                    const pyd_standalone_machine_t* machine, uint32_t* out_variant) {
   const pyd_manifest_executable_t* executable = &manifest->executables[index];
-  const pyd_program_executable_t* found = pyd_program_executable(program, index);  // must be the same executable
-  if (executable->name.length != found->name.length || executable->variant_count != found->variant_count ||
-      memcmp(executable->name.data, found->name.data, found->name.length) != 0) {
-    return pyd_status_make(PYD_CODE_CORRUPT,
-                           "executable %u is '%.*s' with %u variants in manifest.json, '%.*s' with %u in program.bin",
-                           index, (int)executable->name.length, executable->name.data, executable->variant_count,
-                           (int)found->name.length, found->name.data, found->variant_count);
-  }
+  const pyd_program_executable_t* in_program = pyd_program_executable(program, index);
+  pyd_status_t status = check_same(executable, in_program, index);
+  if (!pyd_ok(status)) return status;
   uint32_t best = PYD_PROGRAM_NONE, best_requirements = 0;
   for (uint32_t i = 0; i < executable->variant_count; ++i) {
     const pyd_manifest_variant_t* variant = &manifest->variants[executable->first_variant + i];
     bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > best_requirements;
     if (!is_better || !is_format(machine, variant->format) || missing_feature(manifest, machine, variant)) continue;
     bool condition_holds = false;  // evaluated last, as conditions run code of the program
-    pyd_status_t status = evaluate_condition(program, found->variant_conditions[i], &condition_holds);
+    status = evaluate_condition(program, in_program->variant_conditions[i], &condition_holds);
     if (!pyd_ok(status)) return status;
     if (condition_holds) best = i, best_requirements = variant->requirement_count;
   }

@@ -55,6 +55,15 @@ static void read_offsets(reader_t* r, pyd_weight_t* tensor) {
   tensor->data = (pyd_span_t){data, (size_t)(ends[1] - ends[0])};
 }
 
+// Returns whether a tensor has as many bytes as its type and shape say. The size is unknown, and true is returned,
+// after a fault and for a type that programs do not have: dtype 0.
+static bool fits_shape(const reader_t* r, const pyd_weight_t* tensor) {
+  uint64_t bytes;
+  if (r->json.fault || !tensor->dtype) return true;
+  const int64_t* dims = tensor->rank && r->weights->dims ? r->weights->dims + tensor->first_dim : NULL;
+  return pyd_tensor_bytes(tensor->dtype, tensor->rank, dims, &bytes) && bytes == tensor->data.size;
+}
+
 // Reads the description of tensor |name|: element type, shape and offsets in the file. Appends the tensor to the list.
 // Its size in bytes must fit its shape.
 static void read_tensor(reader_t* r, pyd_string_t name) {
@@ -78,12 +87,7 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
     }
   }
   if (seen != (DTYPE | SHAPE | OFFSETS)) pyd_json_refuse(&r->json, "a tensor with dtype, shape and data_offsets");
-  uint64_t bytes;
-  const int64_t* dims = tensor.rank && r->weights->dims ? r->weights->dims + tensor.first_dim : NULL;
-  // The size is unknown after a fault, and for a type that programs do not have: dtype 0.
-  bool is_known = !r->json.fault && tensor.dtype;
-  bool fits = !is_known || (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
-  if (!fits) pyd_json_refuse(&r->json, "as many bytes as the tensor has");
+  if (!fits_shape(r, &tensor)) pyd_json_refuse(&r->json, "as many bytes as the tensor has");
   pyd_weight_t* added = pyd_json_grow(&r->json, (void**)&r->weights->tensors, &r->weights->count, sizeof(*added));
   if (added) *added = tensor;
 }

@@ -72,6 +72,15 @@ static pyd_status_t torch_dtype(const call_t* c, const pyd_api_value_t* value, i
   return PYD_STATUS_OK;
 }
 
+// Returns whether integer |value| is a value of a type of |bits| bits. A u64 is limited to 2^63 - 1, as PyTorch passes
+// an int64.
+static bool is_in_range(int64_t value, uint32_t bits, bool is_signed) {
+  // 2^bits - 1, or 2^(bits - 1) - 1 if signed.
+  int64_t max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
+  int64_t min_value = is_signed ? -max_value - 1 : 0;
+  return min_value <= value && value <= max_value;
+}
+
 // Converts the stack word of scalar argument |i|, a C++ double, int64 or bool, in place to the element type of the
 // function's argument, and stores the address of the word in c->arguments[i]. INVALID_ARGUMENT if an integer does not
 // fit.
@@ -90,15 +99,10 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   } else if (dtype == PYD_TORCH_bool) {
     *word = (*word & 0xFF) != 0;  // only the lowest byte is defined
   } else if (dtype != PYD_TORCH_float64) {
-    uint32_t bits = 8 * value->element_bytes;
     bool is_signed = dtype <= PYD_TORCH_int64;  // after bool, PYD_TORCH_DTYPES lists the signed integers first
-    // 2^bits - 1, or 2^(bits - 1) - 1 if signed. A u64 is limited to 2^63 - 1, as PyTorch passes an int64.
-    int64_t max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
-    int64_t min_value = is_signed ? -max_value - 1 : 0;
-    int64_t number = (int64_t)*word;
-    if (number < min_value || number > max_value) {
+    if (!is_in_range((int64_t)*word, 8 * value->element_bytes, is_signed)) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is %lld, which %s does not hold", name_argument(c, i).text,
-                             (long long)number, pyd_torch_dtype_name(dtype));
+                             (long long)*word, pyd_torch_dtype_name(dtype));
     }
   }
   return PYD_STATUS_OK;
