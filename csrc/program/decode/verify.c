@@ -2,9 +2,14 @@
 // buffers are used inside their lifetimes only. Takes linear time.
 #include "program/commands/command.h"
 
+// Returns whether a register exists and an instruction, of those verified so far, writes it.
+static bool is_written(const pyd_function_t* fn, uint32_t reg) {
+  return reg < fn->reg_count && fn->reg_flags[reg] & PYD_REG_WRITTEN;
+}
+
 // Checks that register |reg| exists and that an earlier instruction writes it.
 pyd_status_t pyd_verify_read(const pyd_verifier_t* v, uint32_t reg) {
-  if (reg < v->fn->reg_count && v->fn->reg_flags[reg] & PYD_REG_WRITTEN) return PYD_STATUS_OK;
+  if (is_written(v->fn, reg)) return PYD_STATUS_OK;
   return reg < v->fn->reg_count ? PYD_INSN_CORRUPT(v, "register %u is read before it is written", reg)
                                 : PYD_INSN_CORRUPT(v, "register %u, the function has %u", reg, v->fn->reg_count);
 }
@@ -138,9 +143,8 @@ static bool buffer_fits(const pyd_verifier_t* v, uint32_t number) {
   const pyd_function_t* fn = v->fn;
   const pyd_buffer_t* b = &fn->buffers[number];
   if (b->kind != PYD_BUFFER_TRANSIENT && b->tile_bytes != 0) return false;
-  if (b->kind == PYD_BUFFER_RESULT || b->kind == PYD_BUFFER_TRANSIENT) {  // of a size that a register holds
-    if (b->size_reg >= fn->reg_count || !(fn->reg_flags[b->size_reg] & PYD_REG_WRITTEN)) return false;
-  }
+  const bool has_size_reg = b->kind == PYD_BUFFER_RESULT || b->kind == PYD_BUFFER_TRANSIENT;
+  if (has_size_reg && !is_written(fn, b->size_reg)) return false;
   switch (b->kind) {
     case PYD_BUFFER_ARGUMENT:
       return b->index < fn->info.arg_count && fn->info.args[b->index].kind == PYD_KIND_TENSOR &&
@@ -188,13 +192,11 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
     const pyd_result_slot_t* slot = &fn->results[i];
     bool fits = true;  // |slot->target|: the register of a scalar, the buffer of a tensor
     if (value->kind == PYD_KIND_SCALAR) {
-      fits = slot->target < fn->reg_count && fn->reg_flags[slot->target] & PYD_REG_WRITTEN;
+      fits = is_written(fn, slot->target);
     } else {
       fits = fn->buffers[slot->target].kind == PYD_BUFFER_RESULT && fn->buffers[slot->target].index == i;
     }
-    for (uint32_t k = 0; k < value->rank && fits; ++k) {
-      fits = slot->dims[k] < fn->reg_count && fn->reg_flags[slot->dims[k]] & PYD_REG_WRITTEN;
-    }
+    for (uint32_t k = 0; k < value->rank && fits; ++k) fits = is_written(fn, slot->dims[k]);
     if (!fits) {
       return pyd_status_make(PYD_CODE_CORRUPT,
                              "result %u: its %s or the registers of its sizes do not fit the function", i,

@@ -81,32 +81,39 @@ static pyd_status_t wrap_argument(pyd_memory_t memory, pyd_shape_t shape, const 
   return status;
 }
 
-// Checks the inputs of the call, one per argument, against the signature, and stores them in the slots of the
-// arguments.
-static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs) {
+// Checks the input of tensor argument |index| against the signature, and stores it in |cell|.
+static pyd_status_t set_tensor_argument(pyd_frame_t* frame, uint32_t index, const pyd_input_t* input,
+                                        pyd_cell_t* cell) {
   const pyd_program_function_t* info = &frame->p->info;
-  for (uint32_t i = 0; i < info->arg_count; ++i) {
-    const pyd_program_value_t* type = &info->args[i];
-    pyd_cell_t* cell = &frame->slots[frame->p->arg_slots[i]];
-    if (type->kind == PYD_KIND_SCALAR) {
-      pyd_cell_set_word(cell, inputs[i].word);
-      continue;
-    }
-    uint64_t bytes;
-    pyd_tensor_t* tensor;
-    pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
-    if (!pyd_ok(status)) return status;
-    const pyd_shape_t shape = {type->dtype, type->rank, inputs[i].dims};
-    status = wrap_argument(frame->state->memory, shape, inputs[i].data,
-                           frame->input_blocks ? frame->input_blocks[i] : NULL, &tensor);
-    if (!pyd_ok(status)) {
-      char who[128];
-      pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
-      return pyd_status_annotate(status, "@%.*s: %s: %s", STRING(info->name), who, pyd_status_text(status));
-    }
-    pyd_cell_set_tensor(cell, tensor);
+  const pyd_program_value_t* type = &info->args[index];
+  uint64_t bytes;
+  pyd_tensor_t* tensor;
+  pyd_status_t status = pyd_program_check_argument(info, index, input->dims, &bytes);
+  if (!pyd_ok(status)) return status;
+  const pyd_shape_t shape = {type->dtype, type->rank, input->dims};
+  status = wrap_argument(frame->state->memory, shape, input->data,
+                         frame->input_blocks ? frame->input_blocks[index] : NULL, &tensor);
+  if (!pyd_ok(status)) {
+    char who[128];
+    pyd_plan_name_value("argument", index, type->name, who, sizeof(who));
+    return pyd_status_annotate(status, "@%.*s: %s: %s", STRING(info->name), who, pyd_status_text(status));
   }
+  pyd_cell_set_tensor(cell, tensor);
   return PYD_STATUS_OK;
+}
+
+// Stores the inputs of the call, one per argument, in the slots of the arguments.
+static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < frame->p->info.arg_count && pyd_ok(status); ++i) {
+    pyd_cell_t* cell = &frame->slots[frame->p->arg_slots[i]];
+    if (frame->p->info.args[i].kind == PYD_KIND_SCALAR) {
+      pyd_cell_set_word(cell, inputs[i].word);
+    } else {
+      status = set_tensor_argument(frame, i, &inputs[i], cell);
+    }
+  }
+  return status;
 }
 
 // Lays out the arrays of a frame in memory from |base| on. Returns their size in bytes; with |base| NULL does nothing

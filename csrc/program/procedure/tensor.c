@@ -180,6 +180,18 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
 // Returns whether the elements are floats: numerical types from 0x21 on are, those below are integers and booleans.
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
+// Reads |size| bytes of a tensor, at most 8, from offset |at| on into the low bytes of |*out_word|. Machines are
+// little-endian.
+static pyd_status_t read_word(const pyd_tensor_t* tensor, uint64_t at, uint64_t size, uint64_t* out_word) {
+  *out_word = 0;
+  if (tensor->data) {
+    memcpy(out_word, tensor->data + at, size);
+    return PYD_STATUS_OK;
+  }
+  const pyd_device_memory_t* device = tensor->memory.device;
+  return device->read(device->self, pyd_tensor_owner(tensor)->block, tensor->offset + at, out_word, size);
+}
+
 // Reads element |index|, in row-major order, as a register value of 64 bits: the bits of a float, zero-extended; an
 // integer, also an unsigned one, sign-extended. The width of an element is a power of two up to 64 bits, as
 // decode/verify_procedure.c ensures.
@@ -189,14 +201,9 @@ pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint
   bool is_packed = bits < 8 && !is_boolean;  // the first element in the lowest bits; booleans take a byte each
   uint64_t size = bits < 8 || is_boolean ? 1 : bits / 8;      // bytes to read: an element never crosses a byte
   uint64_t at = is_packed ? index * bits / 8 : index * size;  // the byte in which the element begins
-  uint64_t word = 0;  // on little-endian machines, the only ones supported, the element is in the low bytes
-  if (tensor->data) {
-    memcpy(&word, tensor->data + at, size);
-  } else {
-    const pyd_device_memory_t* device = tensor->memory.device;
-    pyd_status_t status = device->read(device->self, pyd_tensor_owner(tensor)->block, tensor->offset + at, &word, size);
-    if (!pyd_ok(status)) return status;
-  }
+  uint64_t word;
+  pyd_status_t status = read_word(tensor, at, size, &word);
+  if (!pyd_ok(status)) return status;
   if (is_boolean) {
     *out_word = word & 1 ? UINT64_MAX : 0;  // an integer of 1 bit, sign-extended
     return PYD_STATUS_OK;

@@ -7,28 +7,29 @@
 #include "platform/cpu_inline.h"
 #include "program/scalar/arith.h"
 
+// Copies |length| bytes of |text| with {a} and {b} replaced by numbers to |out|, which has room for 7 times as many
+// bytes and a 0: a placeholder of 3 characters becomes a number of at most 20.
+static void insert_numbers(const char* text, uint32_t length, uint64_t a, uint64_t b, char* out) {
+  for (uint32_t i = 0; i < length;) {
+    if (length - i >= 3 && text[i] == '{' && text[i + 2] == '}' && (text[i + 1] == 'a' || text[i + 1] == 'b')) {
+      out += snprintf(out, 3 * 7, "%" PRId64, (int64_t)(text[i + 1] == 'a' ? a : b));
+      i += 3;
+    } else {
+      *out++ = text[i++];
+    }
+  }
+  *out = 0;
+}
+
 // Returns the status of a failed check: its text, whose offset and length in bytes are pool words c and c + 1, with {a}
 // and {b} replaced by the operands. Without memory, the text as it is.
 static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                                  uint64_t a, uint64_t b) {
   const char* text = (const char*)program->strings.data + fn->pool[insn->c];
   uint32_t length = fn->pool[insn->c + 1];
-  // A placeholder of 3 characters becomes a number of at most 20.
   char* message = malloc((size_t)length * 7 + 1);
   if (!message) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s", (int)length, text);
-  size_t at = 0;
-  for (uint32_t i = 0; i < length;) {
-    if (length - i >= 3 && text[i] == '{' && text[i + 2] == '}' && (text[i + 1] == 'a' || text[i + 1] == 'b')) {
-      char number[24];
-      int digits = snprintf(number, sizeof(number), "%" PRId64, (int64_t)(text[i + 1] == 'a' ? a : b));
-      memcpy(message + at, number, (size_t)digits);
-      at += (size_t)digits;
-      i += 3;
-    } else {
-      message[at++] = text[i++];
-    }
-  }
-  message[at] = 0;
+  insert_numbers(text, length, a, b, message);
   pyd_status_t status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s", (int)fn->info.name.length,
                                         fn->info.name.data, message);
   free(message);
