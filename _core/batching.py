@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def _check_limits(max_batch: Any, max_delay: Any, tolerance: Any) -> None:
+    """Raise InvalidArgumentError for arguments of `Batched` that are no numbers of their range."""
+    if isinstance(max_batch, bool) or not isinstance(max_batch, int) or max_batch < 1:
+        raise InvalidArgumentError(f"max_batch: expected a number of rows, at least 1, got {max_batch!r}")
+    for name, value in (("max_delay", max_delay), ("tolerance", tolerance)):
+        if not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+            raise InvalidArgumentError(f"{name}: expected a number, at least 0, got {value!r}")
+
+
 class Batched:
     """A function whose requests are merged into calls with up to `max_batch` rows.
 
@@ -54,11 +63,7 @@ class Batched:
             tolerance: Largest accepted difference that other rows of a call make, relative to the largest element of a
                 result.
         """
-        if isinstance(max_batch, bool) or not isinstance(max_batch, int) or max_batch < 1:
-            raise InvalidArgumentError(f"max_batch: expected a number of rows, at least 1, got {max_batch!r}")
-        for name, value in (("max_delay", max_delay), ("tolerance", tolerance)):
-            if not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-                raise InvalidArgumentError(f"{name}: expected a number, at least 0, got {value!r}")
+        _check_limits(max_batch, max_delay, tolerance)
         self._stacking = Stacking(function, constants or {}, max_batch, tolerance)
         self.max_batch = self._stacking.max_batch
         """Maximum number of rows of a call; at most the batch size that the program was compiled for."""

@@ -223,20 +223,15 @@ cdef pyd_status_t write(void* context, void* block, const void* source, uint64_t
         return failed(context, error)
 
 
-cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
-    """Run a call on the Python device, with the cached PlanData of its plan.
-
-    on_device: the call's buffers are blocks (addresses of Python objects), not host memory.
-    """
-    cdef const pyd_plan_t* plan = pyd_call_plan(call)
-    cdef uint32_t scalar_count, dims_count, i
+cdef PlanData cached_plan_data(Runner self, const pyd_plan_t* plan):
+    """Return the description of a plan; `self.plans` caches the latest MAX_PLANS of them."""
+    cdef uint32_t scalar_count, dims_count
     cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
-    cdef uint32_t function = pyd_plan_function(plan)
     cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
     dims_count = info.dims_count
     # A plan is identified by its function, and by the sizes and scalars that it was created for.
     key = (
-        function, (<const char*>pyd_plan_dims(plan))[:8 * dims_count] if dims_count else b"",
+        pyd_plan_function(plan), (<const char*>pyd_plan_dims(plan))[:8 * dims_count] if dims_count else b"",
         (<const char*>scalars)[:8 * scalar_count] if scalar_count else b"")
     cdef PlanData data = self.plans.get(key)
     if data is None:
@@ -246,6 +241,15 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
             if len(self.plans) >= MAX_PLANS:  # remove the first entry, the oldest
                 oldest = self.plans.pop(next(iter(self.plans)), None)
             self.plans[key] = data
+    return data
+
+
+cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
+    """Run a call on the Python device, with the cached PlanData of its plan.
+
+    on_device: the call's buffers are blocks (addresses of Python objects), not host memory.
+    """
+    cdef PlanData data = cached_plan_data(self, pyd_call_plan(call))
     constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""
     patterns = [pyd_call_pattern(call, i) for i in data.numbers]  # indices in the plan of data.commands
     addresses = [

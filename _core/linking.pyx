@@ -369,35 +369,46 @@ cdef int announce(Module module, uint32_t index, const char* name, pyd_span_t fi
     cdef const pyd_elf_module_t* mapped = pyd_executable_module(module.executables[index])
     cdef pyd_span_t image = pyd_executable_image(module.executables[index])
     cdef pyd_process_code_info_t info
-    cdef uint64_t i, k, count = library.exports.count, named = pyd_elf_debug_symbols(file, mapped, NULL, 0)
+    cdef uint64_t i, count = library.exports.count, other_count = pyd_elf_debug_symbols(file, mapped, NULL, 0)
     cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>calloc(
-        count + named + 1, sizeof(pyd_process_symbol_t))
-    cdef pyd_elf_symbol_t* found = <pyd_elf_symbol_t*>calloc(named + 1, sizeof(pyd_elf_symbol_t))
-    cdef dict exports = {}
+        count + other_count + 1, sizeof(pyd_process_symbol_t))
+    cdef pyd_elf_symbol_t* others = <pyd_elf_symbol_t*>calloc(other_count + 1, sizeof(pyd_elf_symbol_t))
     try:
-        if symbols == NULL or found == NULL:
+        if symbols == NULL or others == NULL:
             raise MemoryError()
-        for i in range(count):  # the exports
+        for i in range(count):
             symbols[i].name = library.exports.names[i]
             symbols[i].address = <const void*>library.exports.ptrs[i]
             symbols[i].is_function = True
-            if named:
-                exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
-        pyd_elf_debug_symbols(file, mapped, found, named)
-        # The other symbols. A symbol at the address of an export is not added: it only supplies the size of the export.
-        for i in range(named):
-            same = exports.get(<uintptr_t>found[i].address)
-            if same is not None:
-                for k in same:
-                    symbols[k].size = found[i].size
-                continue
-            symbols[count].name, symbols[count].address = found[i].name, found[i].address
-            symbols[count].size, symbols[count].is_function = found[i].size, found[i].is_function
-            count += 1
+        pyd_elf_debug_symbols(file, mapped, others, other_count)
+        if other_count:
+            count += add_symbols(symbols, count, others, other_count)
         info.name, info.address, info.size = name, image.data, image.size
         info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
         check(pyd_process_code_register(&info, WRITES_PERF_MAP, &module.codes[index]))
     finally:
         free(symbols)
-        free(found)
+        free(others)
     return 0
+
+
+cdef int64_t add_symbols(
+        pyd_process_symbol_t* symbols, uint64_t count, const pyd_elf_symbol_t* others, uint64_t other_count) except -1:
+    """Append symbols of an ELF file to `symbols`, which are `count` exports; return the number of appended ones.
+
+    A symbol at the address of exports is not appended: it only supplies their size.
+    """
+    cdef uint64_t i, k, end = count
+    cdef dict exports = {}  # address -> indices of the exports there
+    for i in range(count):
+        exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
+    for i in range(other_count):
+        same = exports.get(<uintptr_t>others[i].address)
+        if same is not None:
+            for k in same:
+                symbols[k].size = others[i].size
+            continue
+        symbols[end].name, symbols[end].address = others[i].name, others[i].address
+        symbols[end].size, symbols[end].is_function = others[i].size, others[i].is_function
+        end += 1
+    return <int64_t>(end - count)

@@ -106,6 +106,20 @@ cdef list parameter_bytes(params):
     return [(key.encode(), value.encode()) for key, value in params.items()]
 
 
+cdef pyd_plugin_param_t* plugin_params(list encoded) except NULL:
+    """Return an array of parameters, which refer to pairs of bytes; the caller frees it."""
+    cdef size_t i
+    cdef pyd_plugin_param_t* items = <pyd_plugin_param_t*>calloc(len(encoded) + 1, sizeof(pyd_plugin_param_t))
+    if items == NULL:
+        raise MemoryError
+    for i, (key, value) in enumerate(encoded):
+        items[i].key.data = <const char*><bytes>key
+        items[i].key.size = len(key)
+        items[i].value.data = <const char*><bytes>value
+        items[i].value.size = len(value)
+    return items
+
+
 cdef class Plugin:
     """A loaded plugin. It stays loaded until the last manager or program that uses it releases it.
 
@@ -145,16 +159,8 @@ cdef class Plugin:
         if label is not None:
             options.name = label
         options.param_count = len(encoded)
-        items = <pyd_plugin_param_t*>calloc(len(encoded) + 1, sizeof(pyd_plugin_param_t))
-        if items == NULL:
-            raise MemoryError
+        options.params = items = plugin_params(encoded)
         try:
-            for i, (key, value) in enumerate(encoded):
-                items[i].key.data = <const char*><bytes>key
-                items[i].key.size = len(key)
-                items[i].value.data = <const char*><bytes>value
-                items[i].value.size = len(value)
-            options.params = items
             with nogil:
                 if c_path != NULL:
                     check(pyd_plugin_load_file(c_path, &options, &self.plugin))

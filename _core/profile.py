@@ -239,16 +239,8 @@ class Profile(list[Timing]):
         the longest first. The column `runs` is there only if a command has several runs.
         """
         repeats = any(timing.runs > 1 for timing in self)
-        head = [
-            "time",
-            "share",
-            "GB/s",
-            "GFLOP/s",
-            "% of peak",
-            "workgroups",
-            *(["runs"] if repeats else []),
-            "command",
-        ]
+        rates = ["GB/s", "GFLOP/s", "% of peak", "workgroups"]
+        head = ["time", "share", *rates, *(["runs"] if repeats else []), "command"]
         # Seconds of each row, and its cells after the columns `time` and `share`.
         rows = [(timing.seconds, self._rates(timing, repeats)) for timing in self]
         if self.outside is not None:

@@ -173,8 +173,7 @@ cdef class Target:
         if self.target == NULL:
             raise InvalidArgumentError("the target was closed")
         cdef const pyd_api_function_t* function = pyd_target_function(self.target)
-        cdef pyd_api_call_t* call = NULL
-        cdef uint32_t i, axis
+        cdef pyd_api_call_t* call
         if function.scalar_count or pyd_target_is_procedure(self.target):
             return None
         # A call prepared for these sizes knows the sizes of its results.
@@ -182,22 +181,31 @@ cdef class Target:
         if len(sizes) != function.dims_count:
             raise InvalidArgumentError(
                 f"@{function.name.decode()}: expected {function.dims_count} sizes, got {len(sizes)}")
+        call = self.take(sizes)
+        try:
+            return [shape_of_result(function, call, i) for i in range(function.result_count)]
+        finally:
+            pyd_target_give_back(self.target, call)
+
+    cdef pyd_api_call_t* take(self, list sizes) except NULL:
+        """Return a call for these sizes of arguments of a function without numbers as arguments, to be given back."""
+        cdef pyd_api_call_t* call = NULL
+        cdef size_t i
         cdef int64_t* dims = <int64_t*>calloc(len(sizes) + 1, sizeof(int64_t))
         if dims == NULL:
             raise MemoryError()
         try:
             for i, size in enumerate(sizes):
                 dims[i] = size
-            check(pyd_target_take(self.target, dims, NULL, &call))  # NULL: the function has no numbers as arguments
+            check(pyd_target_take(self.target, dims, NULL, &call))
         finally:
             free(dims)
-        made = []
-        try:
-            for i in range(function.result_count):
-                if function.results[i].kind == PYD_API_SCALAR:
-                    made.append(None)
-                else:
-                    made.append(tuple([pd.call_result_dims(call, i)[axis] for axis in range(function.results[i].rank)]))
-        finally:
-            pyd_target_give_back(self.target, call)
-        return made
+        return call
+
+
+cdef object shape_of_result(const pyd_api_function_t* function, pyd_api_call_t* call, uint32_t index):
+    """Return the sizes of a result of a call as a tuple; None for a number."""
+    cdef uint32_t axis
+    if function.results[index].kind == PYD_API_SCALAR:
+        return None
+    return tuple([pd.call_result_dims(call, index)[axis] for axis in range(function.results[index].rank)])

@@ -126,24 +126,24 @@ def tracks(events):
     cdef pyd_trace_track_t track
     # The recorder rounds the number of events per thread up to a power of two, less than twice that number.
     cdef uint64_t count, k, room = 2 * <uint64_t>events
-    cdef pyd_trace_event_t* e
     read = <pyd_trace_event_t*>malloc(room * sizeof(pyd_trace_event_t))
     if read == NULL:
         raise MemoryError()
-    found = []
+    threads = []
     try:
         for i in range(pyd_trace_track_count(recorder)):
             pyd_trace_track(recorder, i, &track)
             if not track.recorded:
                 continue
             count = pyd_trace_read(recorder, i, read, room)
-            made = []
-            for k in range(count):
-                e = &read[k]
-                name = (<char*>e.name)[:e.name_length].decode("utf-8", "replace")
-                made.append((e.kind, name, e.begin, e.end, e.first, e.count, bool(e.has_failed)))
             worker = None if track.worker == PYD_TRACE_NO_WORKER else track.worker
-            found.append((track.thread, worker, track.recorded, made))
+            threads.append((track.thread, worker, track.recorded, [event_tuple(&read[k]) for k in range(count)]))
     finally:
         free(read)
-    return found, pyd_trace_without_track(recorder)
+    return threads, pyd_trace_without_track(recorder)
+
+
+cdef tuple event_tuple(const pyd_trace_event_t* event):
+    """Return an event as described in `tracks`."""
+    name = (<const char*>event.name)[:event.name_length].decode("utf-8", "replace")
+    return (event.kind, name, event.begin, event.end, event.first, event.count, bool(event.has_failed))
