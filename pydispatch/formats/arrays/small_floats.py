@@ -78,25 +78,30 @@ def values(name: str) -> NDArray[np.float64]:
         table = np.ldexp(1.0, np.arange(256) - _EXPONENT_ONLY_BIAS)
         table[_EXPONENT_ONLY_NAN] = np.nan
         return table
+    positive = _positive_values(name)
+    table = np.concatenate([positive, -positive])
+    if FORMATS[name].special == "fnuz":
+        table[len(positive)] = np.nan  # instead of -0
+    return table
+
+
+def _positive_values(name: str) -> NDArray[np.float64]:
+    """Return the values of the codes without a sign of a format in FORMATS."""
+    import numpy as np
+
     exponent_bits, fraction_bits, bias, special = FORMATS[name]
-    sign_bit = 1 << (exponent_bits + fraction_bits)
-    # The values of the codes without a sign.
-    code = np.arange(sign_bit)
+    code = np.arange(1 << (exponent_bits + fraction_bits))
     exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
     mantissa = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)  # normal numbers have an implicit one
     # A normal number is (1 + fraction / 2^fraction_bits) * 2^(exponent - bias); `mantissa` is its first factor times
     # 2^fraction_bits. Subnormal numbers, of exponent 0, are scaled as those of exponent 1.
     positive = np.ldexp(mantissa.astype(np.float64), np.maximum(exponent, 1) - bias - fraction_bits)
-    # The special codes, and the codes with a sign. "finite" has no special codes.
     if special == "ieee":  # the largest exponent is for infinity (fraction 0) and NaN
         largest = exponent == (1 << exponent_bits) - 1
         positive[largest] = np.where(fraction[largest] == 0, np.inf, np.nan)
     elif special == "fn":
         positive[-1] = np.nan  # the largest code: all bits of exponent and fraction are 1
-    table = np.concatenate([positive, -positive])
-    if special == "fnuz":
-        table[sign_bit] = np.nan  # instead of -0
-    return table
+    return positive
 
 
 def limits(name: str) -> tuple[float, float]:

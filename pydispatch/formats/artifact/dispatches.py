@@ -101,6 +101,17 @@ def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
     return Boundary("", first, second) if third is None else Boundary(first, second, third)
 
 
+def _lines_of(dispatch: DispatchEntry) -> list[str]:
+    """Return the lines of a dispatch as `render` shows them."""
+    lines = [f"  @{dispatch.export}", f"    holds {', '.join(dispatch.ops) or 'a copy'}"]
+    if dispatch.grids:  # several counts are those of the executable's variants
+        lines.append(f"    workgroups: {' or '.join(dispatch.grids)}")
+    for producer, consumer, reason in dispatch.apart:
+        reads = f", which reads {producer}" if producer else ""  # unknown in artifacts of older versions
+        lines.append(f"    apart from {consumer}{reads}: {reason}")
+    return lines
+
+
 def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
     """Format a listing for people.
 
@@ -127,13 +138,7 @@ def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
         count = len(dispatches)
         lines.append(f"@{function}: {count} dispatch{'' if count == 1 else 'es'}")
         for dispatch in dispatches:
-            lines.append(f"  @{dispatch.export}")
-            lines.append(f"    holds {', '.join(dispatch.ops) or 'a copy'}")
-            if dispatch.grids:  # several counts are those of the executable's variants
-                lines.append(f"    workgroups: {' or '.join(dispatch.grids)}")
-            for producer, consumer, reason in dispatch.apart:
-                reads = f", which reads {producer}" if producer else ""  # unknown in artifacts of older versions
-                lines.append(f"    apart from {consumer}{reads}: {reason}")
+            lines += _lines_of(dispatch)
             if choice := unshown.pop(dispatch.export, None):
                 lines.append(f"    measured: {choice.words()}")
     lines += [f"{subject}\n    measured: {choice.words()}" for subject, choice in unshown.items()]

@@ -179,34 +179,40 @@ class FunctionReader(Operands):
 
         `.b32 %r<10>, %x;` declares %r0 to %r9 and %x. A type such as `.v2 .f32` is that of registers with 2 lanes.
         """
-        # The type.
-        cursor, scope = self.cursor, self.scopes[-1]
+        cursor = self.cursor
         lanes = VECTORS.get(self.words[cursor.at], 1)
         if lanes > 4:  # .v8 is for accesses to memory only
             raise cursor.fail_expected("a type")
         if lanes > 1:
             cursor.at += 1
         kind = cursor.parse_type("a register")
-        # The names and ranges. A range is stored as a whole: its registers are created when they are used.
         while True:
             at = cursor.at
             name = cursor.parse_name("a register")
             if cursor.accept("<"):
-                # ">" is no operator here, but ends the count
-                count = cursor.parse_integer("a count", least=0, rank=COMPARISONS)
-                cursor.expect(">")
-                if name in scope.ranges:
-                    raise cursor.fail(f"'{name}<>' is declared twice in this scope", at)
-                if count > _MAX_REGISTERS:
-                    raise cursor.fail(f"{count} registers, more than {_MAX_REGISTERS}", at)
-                scope.ranges[name] = RegisterRange(count, kind, lanes)
-                scope.cache.clear()  # a cached name may now be a register of the range
+                self._add_range(name, at, RegisterRange(self._parse_count(), kind, lanes))
             else:
                 # `declare` calls the function with a name that no other scope of the function has.
                 self.declare(name, at, lambda unique_name: self.register(unique_name, kind, lanes))
             if not cursor.accept(","):
                 break
         cursor.end_statement("the declaration of registers")
+
+    def _parse_count(self) -> int:
+        """Parse the count of a range of registers, and the ">" after it, which is no operator here."""
+        count = self.cursor.parse_integer("a count", least=0, rank=COMPARISONS)
+        self.cursor.expect(">")
+        return count
+
+    def _add_range(self, name: str, at: int, registers: RegisterRange) -> None:
+        """Declare a range as a whole: its registers are created when they are used. `at`: index of the name's token."""
+        scope = self.scopes[-1]
+        if name in scope.ranges:
+            raise self.cursor.fail(f"'{name}<>' is declared twice in this scope", at)
+        if registers.size > _MAX_REGISTERS:
+            raise self.cursor.fail(f"{registers.size} registers, more than {_MAX_REGISTERS}", at)
+        scope.ranges[name] = registers
+        scope.cache.clear()  # a cached name may now be a register of the range
 
     # Instructions
 

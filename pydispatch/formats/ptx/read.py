@@ -108,16 +108,7 @@ class _PtxReader(HeadCursor):
 
         `.version 8.0 .target sm_80, debug .address_size 64` gives ((8, 0), "sm_80", ("debug",), 64).
         """
-        while self.accept(";"):  # empty statements
-            pass
-        if not self.accept(".version"):
-            begin = self.source.shown(self.at)
-            raise self.fail(f"no PTX: it begins with {begin}, expected .version (nvcc -ptx makes it of CUDA C++)")
-        major, _, minor = self.words[self.at].partition(".")
-        if not (is_number(major) and is_number(minor)):
-            raise self.fail_expected("a version such as 8.0")
-        version = int(major), int(minor)
-        self.at += 1
+        version = self._parse_version()
         self.expect(".target", " after .version")
         target, options = self._parse_target()
         address_size = 64  # the only supported one, also where the directive is missing
@@ -136,6 +127,19 @@ class _PtxReader(HeadCursor):
                 raise self.fail("no architecture is stated; expected .target sm_80 or another")
             else:
                 return _Header(version, target, options, address_size)
+
+    def _parse_version(self) -> tuple[int, int]:
+        """Parse `.version 8.0`, with which a module begins after empty statements; return its numbers."""
+        while self.accept(";"):
+            pass
+        if not self.accept(".version"):
+            begin = self.source.shown(self.at)
+            raise self.fail(f"no PTX: it begins with {begin}, expected .version (nvcc -ptx makes it of CUDA C++)")
+        major, _, minor = self.words[self.at].partition(".")
+        if not (is_number(major) and is_number(minor)):
+            raise self.fail_expected("a version such as 8.0")
+        self.at += 1
+        return int(major), int(minor)
 
     def _parse_target(self) -> tuple[str, tuple[str, ...]]:
         """Parse the words of a `.target` directive: the architecture ("" if there is none) and the other options."""

@@ -123,24 +123,28 @@ class _ModuleChecker:
         if op in _ANYWHERE:
             self._locate_ids(inst)
             return
-        # An opcode that is not in `_SECTIONS`, such as OpVariable or OpUndef, is a declaration before the first
-        # OpFunction, and code from there on.
-        is_in_functions = op == Op.FUNCTION or self.section == _FUNCTIONS
-        section = _SECTIONS.get(op, _FUNCTIONS if is_in_functions else _DECLARATIONS)
-        if section < self.section:
-            raise self.fail(inst.at, f"opcode {op} after code that must follow it")
-        if op == Op.MEMORY_MODEL and self.section == section:
-            raise self.fail(inst.at, "a second memory model")
-        self.section = section
+        self._enter_section(inst)
         self._locate_ids(inst)
-        if section == _FUNCTIONS:
+        if self.section == _FUNCTIONS:
             self._add_to_function(inst)
-        elif section == _DECLARATIONS:
+        elif self.section == _DECLARATIONS:
             self._check_declaration(inst)
         elif op == Op.EXT_INST_IMPORT:
             self.declared.sets[inst.id] = inst.text(2, self.fail)[0]  # the name of the instruction set
         elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
             self._check_decoration(inst)
+
+    def _enter_section(self, inst: SpirvInstruction) -> None:
+        """Set `section` to that of an instruction; raise an error if it must not follow the instructions before it."""
+        # An opcode that is not in `_SECTIONS`, such as OpVariable or OpUndef, is a declaration before the first
+        # OpFunction, and code from there on.
+        is_in_functions = inst.op == Op.FUNCTION or self.section == _FUNCTIONS
+        section = _SECTIONS.get(inst.op, _FUNCTIONS if is_in_functions else _DECLARATIONS)
+        if section < self.section:
+            raise self.fail(inst.at, f"opcode {inst.op} after code that must follow it")
+        if inst.op == Op.MEMORY_MODEL and self.section == section:
+            raise self.fail(inst.at, "a second memory model")
+        self.section = section
 
     def _locate_ids(self, inst: SpirvInstruction) -> None:
         """Set the positions of ids in an instruction, and check these ids.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.formats.spirv.reflect import EntryPoint, Reflection
+from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, Resource
 
 _UNIVERSAL_CAPABILITIES = frozenset(("Shader", "Matrix", "GroupNonUniform", "AtomicStorage"))
 """Capabilities that every device with Vulkan 1.2 has."""
@@ -121,16 +121,21 @@ def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequen
             f"its push constants reach {entry.push_constant_bytes} bytes, the layout has {constants} constants of 4 "
             "bytes (a 64-bit scalar is two, and is aligned to 8 bytes)"
         )
-    for resource in entry.resources:
-        shown = f"'{resource.name}' (set {resource.set}, binding {resource.binding})"
-        if resource.kind == "other":
-            return f"{shown} is no buffer; a dispatch binds storage buffers"
-        if resource.kind == "uniform_buffer":
-            return f"{shown} is a uniform buffer; a dispatch binds storage buffers, declare it `readonly buffer`"
-        if resource.set != 0:
-            return f"{shown} is in another descriptor set than 0"
-        if resource.binding >= bindings:
-            return f"{shown} is beyond the {bindings} bindings of the layout"
-        if read_only is not None and read_only[resource.binding] and resource.written:
-            return f"{shown} is written, and the layout says ReadOnly"
+    problems = (_resource_problem(resource, bindings, read_only) for resource in entry.resources)
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def _resource_problem(resource: Resource, bindings: int, read_only: Sequence[bool] | None) -> str | None:
+    """Return why a dispatch cannot bind a resource; None if it can. For the other arguments see `mismatch`."""
+    shown = f"'{resource.name}' (set {resource.set}, binding {resource.binding})"
+    if resource.kind == "other":
+        return f"{shown} is no buffer; a dispatch binds storage buffers"
+    if resource.kind == "uniform_buffer":
+        return f"{shown} is a uniform buffer; a dispatch binds storage buffers, declare it `readonly buffer`"
+    if resource.set != 0:
+        return f"{shown} is in another descriptor set than 0"
+    if resource.binding >= bindings:
+        return f"{shown} is beyond the {bindings} bindings of the layout"
+    if read_only is not None and read_only[resource.binding] and resource.written:
+        return f"{shown} is written, and the layout says ReadOnly"
     return None

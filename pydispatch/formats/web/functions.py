@@ -77,7 +77,6 @@ class WebProgram(ProgramText):
         Raises InvalidArgumentError for a constant that is supplied when the program is loaded.
         """
         parameters = self.table(Table.PARAMETERS, ParameterRecord)
-        functions = self.table(Table.FUNCTIONS, FunctionRecord)
         constants: list[Json] = []
         for c in self.table(Table.CONSTANTS, ConstantRecord):
             if c.parameter != NONE:
@@ -88,14 +87,21 @@ class WebProgram(ProgramText):
                 "member": self.string(c.member, c.member_length), "offset": join_words(c.offset_low, c.offset_high),
                 "bytes": join_words(c.length_low, c.length_high),
             })  # fmt: skip
-        # Derived constants. Their records state no member; the results of a function are consecutive constants.
+        self._mark_derived(constants)
+        return constants
+
+    def _mark_derived(self, constants: list[Json]) -> None:
+        """Replace the derived constants, whose records state no member, by the results of the functions.
+
+        The results of a function are consecutive constants.
+        """
+        functions = self.table(Table.FUNCTIONS, FunctionRecord)
         for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
             function, first = derivation.function, derivation.first_constant
             if function >= len(functions) or first + functions[function].result_count > len(constants):
                 raise ArtifactError(f"program.bin: constants {first} and up are derived by no function of the program")
             for i in range(functions[function].result_count):
                 constants[first + i] = {"function": function, "result": i, "bytes": constants[first + i]["bytes"]}
-        return constants
 
     def exports(self) -> list[Json]:
         """Return the exports (kernels) as JSON: the index of the executable, the index in that, and the number of

@@ -104,14 +104,13 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
     if instruction == _Glsl.REFRACT:  # the third operand, the ratio of indices of refraction, is a scalar
         is_ratio_valid = len(shapes) == 3 and _is_float_scalar(shapes[2])
         return is_ratio_valid and result is not None and shapes[:2] == [result, result]
-    # Two results: the second one is stored through a pointer, or both are members of a struct.
-    if instruction in (_Glsl.MODF, _Glsl.FREXP):
+    if instruction in (_Glsl.MODF, _Glsl.FREXP):  # the second result is stored through a pointer
         if len(shapes) != 2 or result is None or shapes[0] != result or not _is_float(result):
             return False
         pointer = code.pointer(inst, positions[1])
         second = code.declared.shape(pointer.type)
         return pointer.storage not in READ_ONLY and second == _second_result(instruction, result)
-    if instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):
+    if instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):  # both results are members of a struct
         operand = shapes[0] if len(shapes) == 1 else None
         if operand is None or not _is_float(operand):
             return False
