@@ -42,6 +42,13 @@ def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
     return UnregisteredAttr.with_name_and_type(name, is_type)
 
 
+def _end_of_string(content: str, pos: int) -> int:
+    """Return the offset after the quote that ends a string; `pos` is in it. A backslash escapes the next character."""
+    while pos < len(content) and content[pos] != '"':
+        pos += 2 if content[pos] == "\\" else 1
+    return pos + 1
+
+
 class ProgramAttributeParser(FastParser):
     """Parser of what operations state besides operands: attributes, types and locations. The base of `ProgramParser`.
 
@@ -102,10 +109,8 @@ class ProgramAttributeParser(FastParser):
         nesting = [close]  # closing brackets of the open brackets, outermost first
         while (match := _PUNCTUATION.search(content, pos)) is not None:
             token, pos = match.group(), match.end()
-            if token == '"':  # skip the string; a backslash escapes the character after it
-                while pos < len(content) and content[pos] != '"':
-                    pos += 2 if content[pos] == "\\" else 1
-                pos += 1
+            if token == '"':
+                pos = _end_of_string(content, pos)
             elif token == "//":
                 end = content.find("\n", pos)
                 pos = len(content) if end < 0 else end
@@ -158,9 +163,22 @@ class ProgramAttributeParser(FastParser):
             CompileError: The text does not define the alias.
             ParseError: The value contains the alias itself, as in `#a = [#b]` and `#b = [#a]`.
         """
-        # Find the definition. The offsets of all definitions are collected at the first such use.
         resume_at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, resume_at)  # the use, the token before the current one
+        definition = self._alias_definition(alias, start)
+        if alias in self._open_aliases:
+            self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
+        self._open_aliases.append(alias)
+        self._resume_from(definition)
+        value = self.parse_attribute()
+        self._open_aliases.pop()
+        self._resume_from(resume_at)
+        self.attribute_aliases[alias] = value
+        return value
+
+    def _alias_definition(self, alias: str, start: int) -> int:
+        """Return the offset of an alias's value in its definition; raise CompileError, at the use at `start`, if the
+        text does not define it. The offsets of all definitions are collected at the first call."""
         if self._alias_positions is None:
             content = str(self.lexer.input.content)
             self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
@@ -168,16 +186,7 @@ class ProgramAttributeParser(FastParser):
             known = [*self.attribute_aliases, *self._alias_positions]
             note = nearest(alias, known, most=1) or f"define it at the top: {alias} = ..."
             raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
-        if alias in self._open_aliases:
-            self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
-        # Parse the value at its definition, then return to the use.
-        self._open_aliases.append(alias)
-        self._resume_from(self._alias_positions[alias])
-        value = self.parse_attribute()
-        self._open_aliases.pop()
-        self._resume_from(resume_at)
-        self.attribute_aliases[alias] = value
-        return value
+        return self._alias_positions[alias]
 
     def _parse_alias_def(self) -> None:
         """Parse the definition of an alias; raise a parse error for a second definition."""

@@ -86,15 +86,7 @@ class UniformType(Data[Quantization], TypeAttribute):
             storage = _parse_storage(parser)
             parser.parse_punctuation(":")
             expressed = parser.parse_type()
-            axes: list[int] = []
-            blocks: list[int] = []
-            if parser.parse_optional_punctuation(":") is not None:  # several scales: an axis, or blocks
-                if parser._current_token.text == "{":
-                    parser.parse_comma_separated_list(
-                        parser.Delimiter.BRACES, lambda: _parse_block(parser, axes, blocks), " in blocks"
-                    )
-                else:
-                    axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
+            axes, blocks = _parse_axes(parser)
             parser.parse_punctuation(",")
             start = parser.pos
             shape, pairs = _parse_scales(parser)  # the shape is that of the nested braces, one level per axis
@@ -159,6 +151,23 @@ def _parse_storage(parser: AttrParser) -> _Storage:
             parser.raise_error(f"the range {minimum}:{maximum} does not fit into {word}", start, parser.pos)
         low, high = minimum, maximum
     return _Storage(bits, signed, low, high)
+
+
+def _parse_axes(parser: AttrParser) -> tuple[list[int], list[int]]:
+    """Parse `:axis`, or `:{axis:size, ...}` for blocks, before several scales; or nothing before a single one.
+
+    Return the axes, and the sizes of the blocks along them.
+    """
+    axes: list[int] = []
+    blocks: list[int] = []
+    if parser.parse_optional_punctuation(":") is not None:
+        if parser._current_token.text == "{":
+            parser.parse_comma_separated_list(
+                parser.Delimiter.BRACES, lambda: _parse_block(parser, axes, blocks), " in blocks"
+            )
+        else:
+            axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
+    return axes, blocks
 
 
 def _parse_block(parser: AttrParser, axes: list[int], blocks: list[int]) -> None:

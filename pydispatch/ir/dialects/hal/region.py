@@ -54,9 +54,7 @@ def check_region(
         return
     if len(region.blocks) > 1:
         raise VerifyException(f"the {name} region has {len(region.blocks)} blocks, expected one; arith.select chooses")
-    # The arguments: an optional device, then index values.
-    block = region.block
-    types = list(block.arg_types)
+    types = list(region.block.arg_types)
     if has_device_argument and types and isinstance(types[0], DeviceType):
         types = types[1:]
     if types and not has_workload:
@@ -64,8 +62,12 @@ def check_region(
     for i, type in enumerate(types):
         if not isinstance(type, IndexType):
             raise VerifyException(f"argument {i} of the {name} region is {type}, expected index")
-    # The results.
-    last = block.last_op
+    _check_return(region, results, name)
+
+
+def _check_return(region: Region, results: Sequence[Attribute], name: str) -> None:
+    """Check that the block of a host region ends with a return of `results`. `name` names the region in messages."""
+    last = region.block.last_op
     if last is None or not last.name.endswith("return"):
         raise VerifyException(f"the {name} region has no return")
     if [o.type for o in last.operands] != list(results):

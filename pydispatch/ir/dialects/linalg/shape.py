@@ -231,13 +231,7 @@ class PackingOp(IRDLOperation):
         positions, tiles = numbers(self.inner_dims_pos), numbers(self.static_inner_tiles)
         if element_type(unpacked.type) != element_type(packed.type):
             raise VerifyException(f"the elements of {unpacked.type} and {packed.type} differ")
-        # Dimension positions[i] is divided into tiles of tiles[i] elements.
-        if len(positions) != len(tiles) or len(set(positions)) != len(positions):
-            raise VerifyException(f"inner_dims_pos {positions} and inner_tiles do not fit each other")
-        if any(not 0 <= d < len(shape) for d in positions):
-            raise VerifyException(f"inner_dims_pos {positions} are not dimensions of {unpacked.type}")
-        if any(t <= 0 and t != DYNAMIC for t in tiles):
-            raise VerifyException(f"inner_tiles are positive, got {tiles}")
+        _check_tiling(unpacked, positions, tiles)
         outer = self.outer_permutation(len(shape))
         if sorted(outer) != list(range(len(shape))):
             raise VerifyException(f"outer_dims_perm {outer} is not a permutation of the dimensions of {unpacked.type}")
@@ -253,6 +247,17 @@ class PackingOp(IRDLOperation):
         if not fits:
             wanted = "x".join("?" if s == DYNAMIC else str(s) for s in expected)
             raise VerifyException(f"the packed side is {packed.type}, expected the shape {wanted}")
+
+
+def _check_tiling(unpacked: SSAValue, positions: list[int], tiles: list[int]) -> None:
+    """Check that dimension positions[i] of `unpacked`, one of its dimensions, is divided into tiles of tiles[i] > 0
+    elements, each dimension at most once."""
+    if len(positions) != len(tiles) or len(set(positions)) != len(positions):
+        raise VerifyException(f"inner_dims_pos {positions} and inner_tiles do not fit each other")
+    if any(not 0 <= d < len(shape_of(unpacked.type)) for d in positions):
+        raise VerifyException(f"inner_dims_pos {positions} are not dimensions of {unpacked.type}")
+    if any(t <= 0 and t != DYNAMIC for t in tiles):
+        raise VerifyException(f"inner_tiles are positive, got {tiles}")
 
 
 def numbers(value: DenseArrayBase[Any] | None) -> list[int]:

@@ -207,19 +207,11 @@ class ForallOp(IRDLOperation):
         iterations write into. A bound is an integer or a value: (8, %n) is stored as the integers [8, DYNAMIC] and the
         values [%n].
         """
-        arguments = _parse_index_arguments(parser)
-        lower, upper, step = _parse_loop_bounds(parser, len(arguments))
-        # The outputs: the initial tensors, and an argument of the body for each.
-        outs: Sequence[SSAValue] = []
-        types: list[Attribute] = []
-        if parser.parse_optional_keyword("shared_outs") is not None:
-            pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser))
-            start = parser.pos
-            parser.parse_punctuation("->")
-            types = syntax.parse_types(parser)
-            outs = parser.resolve_operands([initial for _, initial in pairs], types, start)
-            arguments += [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
-        body = parser.parse_region(arguments)
+        variables = _parse_index_arguments(parser)
+        lower, upper, step = _parse_loop_bounds(parser, len(variables))
+        outs, arguments = _parse_shared_outs(parser)
+        types = [argument.type for argument in arguments]
+        body = parser.parse_region([*variables, *arguments])
         if not isinstance(body.block.last_op, InParallelOp):  # the text may omit an empty one
             body.block.add_op(InParallelOp(regions=[Region(Block())]))
         attributes = parser.parse_optional_attr_dict()
@@ -237,7 +229,6 @@ class ForallOp(IRDLOperation):
 
         Instead of `in (upper)`, print `= (lower) to (upper) step (step)` unless all loops go from 0 in steps of 1.
         """
-        # The loop variables and their bounds.
         rank = len(self.static_upper)  # one upper bound for each loop
         args = self.body.block.args
         printer.print_string(" ")
@@ -249,18 +240,21 @@ class ForallOp(IRDLOperation):
             for keyword, kind in ((" = ", "lower"), (" to ", "upper"), (" step ", "step")):
                 printer.print_string(keyword)
                 self._print_bounds(printer, kind)
-        # The outputs, each with the argument of the body that stands for it.
         if self.outputs:
-            printer.print_string(" shared_outs(")
-            pairs = list(zip(args[rank:], self.outputs, strict=True))
-            printer.print_list(pairs, lambda pair: _print_initial(printer, *pair))
-            printer.print_string(") -> (")
-            printer.print_list(self.outputs, lambda o: printer.print_attribute(o.type))
-            printer.print_string(")")
+            self._print_outputs(printer, args[rank:])
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
         properties: dict[str, Attribute] = {} if self.mapping is None else {"mapping": self.mapping}
         syntax.print_attributes(printer, {**properties, **self.attributes}, keyword=False)
+
+    def _print_outputs(self, printer: Printer, arguments: Sequence[SSAValue]) -> None:
+        """Print ` shared_outs(%o = %init, ...) -> (types)`; `arguments` of the body stand for the outputs."""
+        printer.print_string(" shared_outs(")
+        pairs = list(zip(arguments, self.outputs, strict=True))
+        printer.print_list(pairs, lambda pair: _print_initial(printer, *pair))
+        printer.print_string(") -> (")
+        printer.print_list(self.outputs, lambda o: printer.print_attribute(o.type))
+        printer.print_string(")")
 
     def _print_bounds(self, printer: Printer, kind: str) -> None:
         """Print the bounds or steps that `bounds(kind)` returns, in parentheses."""
@@ -315,6 +309,21 @@ class _LoopBounds(NamedTuple):
 def _constant(rank: int, value: int) -> _LoopBounds:
     """Return bounds or steps of `rank` loops that all are `value`."""
     return _LoopBounds(dynamic=[], static=ArrayAttr([IntegerAttr(value, 64)] * rank))
+
+
+def _parse_shared_outs(parser: Parser) -> tuple[Sequence[SSAValue], list[Parser.Argument]]:
+    """Parse `shared_outs(%o = %init, ...) -> types`, or nothing.
+
+    Return the initial tensors, and the argument of the body for each.
+    """
+    if parser.parse_optional_keyword("shared_outs") is None:
+        return [], []
+    pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser))
+    start = parser.pos
+    parser.parse_punctuation("->")
+    types = syntax.parse_types(parser)
+    initial_values = parser.resolve_operands([initial for _, initial in pairs], types, start)
+    return initial_values, [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
 
 
 def _parse_loop_bounds(parser: Parser, rank: int) -> tuple[_LoopBounds, _LoopBounds, _LoopBounds]:

@@ -109,22 +109,8 @@ class FuncLikeOp(IRDLOperation):
         if self.is_declaration and tied:
             names = [f"%arg{i}" for i in range(len(inputs))]
         printer.print_string("(")
-
-        def print_argument(i: int) -> None:
-            """Print argument `i` with its type and attributes; a declaration has names only if results are tied."""
-            if self.is_declaration:
-                printer.print_string(f"{names[i]}: " if names else "")
-                printer.print_attribute(inputs[i])
-            else:
-                printer.print_ssa_value(self.args[i])
-                printer.print_string(": ")
-                printer.print_attribute(inputs[i])
-            if self.arg_attrs is not None:
-                syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
-
-        printer.print_list(range(len(inputs)), print_argument)
+        printer.print_list(range(len(inputs)), lambda i: self._print_argument(printer, i, names))
         printer.print_string(")")
-        # Results, attributes and body, which may all be absent.
         if self.function_type.outputs.data:
             printer.print_string(" -> ")
             self._print_results(printer, tied, names)
@@ -132,6 +118,17 @@ class FuncLikeOp(IRDLOperation):
         if not self.is_declaration:
             printer.print_string(" ")
             printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def _print_argument(self, printer: Printer, i: int, names: list[str] | None) -> None:
+        """Print argument `i`, `%a: type {attributes}`; in a declaration, without a name if `names` is None."""
+        if not self.is_declaration:
+            printer.print_ssa_value(self.args[i])
+            printer.print_string(": ")
+        elif names is not None:
+            printer.print_string(f"{names[i]}: ")
+        printer.print_attribute(self.function_type.inputs.data[i])
+        if self.arg_attrs is not None:
+            syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
 
     def _print_results(self, printer: Printer, tied: tuple[int, ...] | None, names: list[str] | None) -> None:
         """Print the results: `type`, or `%arg as type` for one that is tied to an argument, whose memory it reuses.
