@@ -71,6 +71,16 @@ typedef struct filled_s {
   void* context;
 } filled_t;
 
+// Returns the failure of a provider that changed the filled slot of |symbol|. |what|: its part, "" for the function.
+static pyd_status_t refuse_change(const pyd_resolution_t* r, const pyd_provider_t* provider, const char* what,
+                                  const pyd_resolution_symbol_t* symbol) {
+  const char* supplier =
+      symbol->provider == PYD_RESOLUTION_NOBODY ? "the caller" : r->list->items[symbol->provider]->label;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "plugin '%s' changed %s'%s', which '%s' had supplied: it must skip slots that are filled",
+                         provider->label, what, symbol->name, supplier);
+}
+
 // Queries provider number |index| for the symbols whose slot in |functions| is NULL, and fails when it changes other
 // slots. |before|: the slots before the query, which this function updates. |symbols|: the report's entries of this
 // table.
@@ -89,13 +99,8 @@ static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, con
         contexts[i] = NULL;  // a context without a function means nothing
       }
     } else if (functions[i] != before[i].function || contexts[i] != before[i].context) {
-      uint32_t giver = symbols[i].provider;
-      status =
-          pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                          "plugin '%s' changed %s'%s', which '%s' had supplied: it must skip "
-                          "slots that are filled",
-                          provider->label, functions[i] != before[i].function ? "" : "the context of ", bare(names[i]),
-                          giver == PYD_RESOLUTION_NOBODY ? "the caller" : r->list->items[giver]->label);
+      const char* what = functions[i] != before[i].function ? "" : "the context of ";
+      status = refuse_change(r, provider, what, &symbols[i]);
     }
     before[i] = (filled_t){functions[i], contexts[i]};
   }

@@ -117,6 +117,16 @@ static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, ui
   return status;
 }
 
+// Returns the failure of a library without |export|; it names the export of the library with the same ordinal.
+static pyd_status_t refuse_missing(pyd_string_t executable, const pyd_export_t* export,
+                                   const pyd_library_exports_t* exports) {
+  const char* other_name = export->ordinal < exports->count && exports->names ? exports->names[export->ordinal] : NULL;
+  return pyd_status_make(
+      PYD_CODE_CORRUPT, "executable '%.*s' has no export '%.*s': its library has %u exports, number %u is %s%s%s",
+      (int)executable.length, executable.data, (int)export->name.length, export->name.data, exports->count,
+      export->ordinal, other_name ? "'" : "", other_name ? other_name : "not among them", other_name ? "'" : "");
+}
+
 // Finds the ordinal of |export| in the library, and checks that its function takes as many constants and bindings as
 // the program passes.
 static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_t* export, lookup_t* lookup,
@@ -125,14 +135,7 @@ static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_
   pyd_string_t executable = program->executables[export->executable].name;
   pyd_status_t status = find_export(lookup, export, out_ordinal);
   if (!pyd_ok(status)) return status;
-  if (*out_ordinal == PYD_NONE) {
-    const char* other_name =
-        export->ordinal < exports->count && exports->names ? exports->names[export->ordinal] : NULL;
-    return pyd_status_make(
-        PYD_CODE_CORRUPT, "executable '%.*s' has no export '%.*s': its library has %u exports, number %u is %s%s%s",
-        (int)executable.length, executable.data, (int)export->name.length, export->name.data, exports->count,
-        export->ordinal, other_name ? "'" : "", other_name ? other_name : "not among them", other_name ? "'" : "");
-  }
+  if (*out_ordinal == PYD_NONE) return refuse_missing(executable, export, exports);
   const pyd_library_export_attrs_t* attrs = &exports->attrs[*out_ordinal];
   if (!exports->ptrs[*out_ordinal] || attrs->constant_count != export->constant_count ||
       attrs->binding_count != export->binding_count) {

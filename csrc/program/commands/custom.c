@@ -85,8 +85,27 @@ static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_c
   return PYD_STATUS_OK;
 }
 
-// Verifies the CUSTOM record at word |at| of the pool, the call of a host command: its counts of sizes, constants and
-// bindings are those that the declaration of the command requires. Adds them to the counts of the function.
+// Verifies that the counts of sizes, constants and bindings in the record at word |at| of the pool are those that the
+// declaration of |command| requires, and that the whole record is in the pool.
+static pyd_status_t verify_counts(const pyd_verifier_t* v, uint32_t at, const pyd_program_command_t* command) {
+  const view_t counts = expected_counts(command);
+  // Four words besides the lists: the command and three counts. A binding has three words.
+  pyd_status_t status = pyd_verify_record(
+      v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* record = v->fn->pool + at;
+  const uint32_t* words = record + 2 + counts.size_count;  // after the sizes: constants and bindings with their counts
+  if (record[1] == counts.size_count && words[0] == counts.constant_count &&
+      words[1 + counts.constant_count] == counts.binding_count) {
+    return PYD_STATUS_OK;
+  }
+  return PYD_INSN_CORRUPT(v, "host command '%.*s' takes %u sizes, %u constants and %u tensors",
+                          (int)command->name.length, command->name.data, counts.size_count, counts.constant_count,
+                          counts.binding_count);
+}
+
+// Verifies the CUSTOM record at word |at| of the pool, the call of a host command. Adds its sizes, constants and
+// bindings to the counts of the function.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_function_t* fn = v->fn;
   pyd_status_t status = pyd_verify_record(v, at, 1);
@@ -96,18 +115,8 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
     return PYD_INSN_CORRUPT(v, "host command %u, the program has %u", record[0], v->program->command_count);
   }
   const pyd_program_command_t* command = &v->program->commands[record[0]];
-  const view_t counts = expected_counts(command);
-  // Four words besides the lists: the command and three counts. A binding has three words.
-  status = pyd_verify_record(
-      v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
+  status = verify_counts(v, at, command);
   if (!pyd_ok(status)) return status;
-  const uint32_t* words = record + 2 + counts.size_count;  // after the sizes: constants and bindings with their counts
-  if (record[1] != counts.size_count || words[0] != counts.constant_count ||
-      words[1 + counts.constant_count] != counts.binding_count) {
-    return PYD_INSN_CORRUPT(v, "host command '%.*s' takes %u sizes, %u constants and %u tensors",
-                            (int)command->name.length, command->name.data, counts.size_count, counts.constant_count,
-                            counts.binding_count);
-  }
   const view_t view = read_record(record);
   status = verify_values(v, &view);
   if (pyd_ok(status)) status = verify_bindings(v, command, &view);

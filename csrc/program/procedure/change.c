@@ -142,6 +142,21 @@ static bool is_of_rows(const pyd_change_t* change, const pyd_tensor_t* tensor) {
   return change->positions && change->owner == pyd_tensor_owner(tensor);
 }
 
+// Adds a change of rows of |tensor|: |saved| are their old elements, |positions| their numbers. The caller holds
+// |changing|.
+static pyd_status_t add_rows(pyd_state_t* state, const pyd_tensor_t* tensor, pyd_tensor_t* positions,
+                             pyd_tensor_t* saved) {
+  const pyd_change_t change = {.owner = pyd_tensor_owner(tensor),
+                               .saved = pyd_tensor_retain(saved),
+                               .positions = pyd_tensor_retain(positions),
+                               .bytes = tensor->bytes};
+  pyd_status_t status = add_change(state, change);
+  if (pyd_ok(status)) return status;
+  pyd_tensor_release(saved);
+  pyd_tensor_release(positions);
+  return status;
+}
+
 // Saves rows of |tensor| that the caller is about to overwrite, and creates a view of it in |*out_tensor|. |positions|:
 // the number of each row (i64; negative: no row). |saved|: the old elements of these rows, one after another, so that
 // |saved->bytes| / rows is the size of a row. |*out_tensor| is NULL if changes in place are not possible: anything but
@@ -161,14 +176,8 @@ pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_t
   bool is_possible = begin_changes(state, tensor, /* count */ 1, saved->bytes);
   if (is_possible) status = pyd_tensor_view(tensor, 0, /* is_whole */ true, pyd_tensor_shape(tensor), out_tensor);
   if (is_possible && pyd_ok(status)) {
-    const pyd_change_t change = {.owner = pyd_tensor_owner(tensor),
-                                 .saved = pyd_tensor_retain(saved),
-                                 .positions = pyd_tensor_retain(positions),
-                                 .bytes = tensor->bytes};
-    status = add_change(state, change);
+    status = add_rows(state, tensor, positions, saved);
     if (!pyd_ok(status)) {
-      pyd_tensor_release(saved);
-      pyd_tensor_release(positions);
       pyd_tensor_release(*out_tensor);
       *out_tensor = NULL;
     }
@@ -250,6 +259,15 @@ static int compare_offsets(const void* lhs, const void* rhs) {
   return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
+// Returns how many ranges of bytes the call has saved of the block of |owner|.
+static uint64_t count_ranges_of(const pyd_state_t* state, const pyd_tensor_t* owner) {
+  uint64_t count = 0;
+  for (const pyd_change_t* change = state->changes; change; change = change->next) {
+    if (change->owner == owner) count += count_ranges(change);
+  }
+  return count;
+}
+
 // Lists the ranges of bytes that were changed in the memory of |source|, in ascending order of their offsets. They may
 // overlap. The caller frees |*out_ranges|.
 static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* source, pyd_range_t** out_ranges,
@@ -257,10 +275,7 @@ static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* s
   *out_ranges = NULL;
   *out_count = 0;
   const pyd_tensor_t* owner = pyd_tensor_owner(source);
-  uint64_t count = 0, position = 0;
-  for (const pyd_change_t* change = state->changes; change; change = change->next) {
-    if (change->owner == owner) count += count_ranges(change);
-  }
+  uint64_t count = count_ranges_of(state, owner), position = 0;
   pyd_range_t* ranges = calloc((size_t)count + 1, sizeof(*ranges));
   if (!ranges) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu saved ranges of a global",
