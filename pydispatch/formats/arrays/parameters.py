@@ -111,7 +111,19 @@ def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
 
 def _read_safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     """Read a .safetensors file: an 8-byte header length, the JSON header, the elements. Raises _FileFault."""
-    # The header: an object of names and entries, without repeated names.
+    header, body = _split_safetensors(data)
+    ranges: list[tuple[int, int, str]] = []  # (begin, end, name) of each array that is not empty
+    # "__metadata__" holds texts about the file, no array.
+    tensors = {key: _safe_tensor(key, entry, body, ranges) for key, entry in header.items() if key != "__metadata__"}
+    ranges.sort()  # if any two ranges overlap, two neighbors do
+    for (_, end, key), (begin, _, other) in itertools.pairwise(ranges):
+        if begin < end:
+            raise _FileFault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
+    return tensors
+
+
+def _split_safetensors(data: memoryview) -> tuple[dict[str, object], memoryview]:
+    """Return the header of a .safetensors file, an object without repeated names, and the elements after it."""
     if len(data) < 8:
         raise _FileFault(f"{len(data)} bytes are no .safetensors file")
     (length,) = struct.unpack("<Q", data[:8])
@@ -123,16 +135,7 @@ def _read_safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
         raise _FileFault(f"its header is no JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
         raise _FileFault("its header is no JSON object")
-    # The arrays, whose bytes must not overlap.
-    body = data[8 + length :]
-    ranges: list[tuple[int, int, str]] = []  # (begin, end, name) of each array that is not empty
-    # "__metadata__" holds texts about the file, no array.
-    tensors = {key: _safe_tensor(key, entry, body, ranges) for key, entry in header.items() if key != "__metadata__"}
-    ranges.sort()  # if any two ranges overlap, two neighbors do
-    for (_, end, key), (begin, _, other) in itertools.pairwise(ranges):
-        if begin < end:
-            raise _FileFault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
-    return tensors
+    return header, data[8 + length :]
 
 
 def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -184,26 +184,31 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
         inst: The OpVariable.
         pointee: Id of the type that the variable holds; the OpVariable itself has the type of a pointer to it.
     """
-    op, storage, id = declared.opcode(pointee), inst.words[3], inst.id  # words: opcode, type, result, storage class
+    op, storage = declared.opcode(pointee), inst.words[3]  # words: opcode, type, result, storage class
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):  # 0: not declared
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
     if storage in (Storage.FUNCTION, Storage.PRIVATE, Storage.WORKGROUP):
         if _bytes(declared, pointee, inst.at) > MAX_VARIABLE_BYTES:
             raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
     elif storage == Storage.INPUT:
-        built_in = declared.tables.decoration(id, Decoration.BUILT_IN)
-        component_count = _BUILT_INS.get(built_in or 0)  # None for a built-in that is not in the table
-        is_of_extension = built_in is not None and built_in >= EXTENSIONS_FROM  # accepted without a check
-        if component_count is None and not is_of_extension:
-            raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {built_in})")
-        if component_count is not None and declared.shape(pointee) != Shape("i", 32, component_count):
-            raise declared.fail(inst.at, f"the built-in {built_in} with a type that is not its own")
+        _check_input(declared, inst, pointee)
     elif storage in (Storage.STORAGE_BUFFER, Storage.PUSH_CONSTANT) and op not in (
         Op.TYPE_STRUCT, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY,
     ):  # fmt: skip
         raise declared.fail(inst.at, f"a buffer whose type, {pointee}, is no structure")
     elif storage == Storage.OUTPUT:
         raise declared.fail(inst.at, "an output, which shaders for compute do not have")
+
+
+def _check_input(declared: SpirvDeclarations, inst: SpirvInstruction, pointee: int) -> None:
+    """Check that an input is a built-in of compute shaders with its own type. For arguments see `check_variable`."""
+    built_in = declared.tables.decoration(inst.id, Decoration.BUILT_IN)
+    component_count = _BUILT_INS.get(built_in or 0)  # None for a built-in that is not in the table
+    is_of_extension = built_in is not None and built_in >= EXTENSIONS_FROM  # accepted without a check
+    if component_count is None and not is_of_extension:
+        raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {built_in})")
+    if component_count is not None and declared.shape(pointee) != Shape("i", 32, component_count):
+        raise declared.fail(inst.at, f"the built-in {built_in} with a type that is not its own")
 
 
 def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:

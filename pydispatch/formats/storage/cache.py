@@ -135,10 +135,16 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
     candidates = [Path(own)] if own else []
     candidates += [Path(xdg, "pydispatch")] if xdg else []
     candidates += [Path(home, ".cache", "pydispatch")] if home else []
-    if (writable := first_writable(candidates)) is not None:
-        return writable
+    writable = first_writable(candidates)
+    return _temporary_directory() if writable is None else writable
+
+
+def _temporary_directory() -> Path | None:
+    """Create a folder for this user in the system's folder for temporary files; return None if that is not possible.
+
+    It must be a folder of this user that no other user can write to: another user could plant objects in it.
+    """
     with contextlib.suppress(OSError):
-        # One folder per user, so that no other user can plant objects in it.
         user = os.getuid() if hasattr(os, "getuid") else None
         fallback = Path(tempfile.gettempdir(), f"pydispatch-cache-{'user' if user is None else user}")
         fallback.mkdir(mode=0o700, exist_ok=True)

@@ -59,26 +59,29 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
     check_instruction(checker, inner)
 
 
+def _check_head(code: FunctionChecker) -> None:
+    """Check that a function has the parameters and the result of its function type, word 4 of its OpFunction."""
+    head = code.function.head
+    op, operands = code.declared.type(head.words[4])  # operands: types of the result and of the parameters
+    signature = [head.type_id, *(p.type_id for p in code.function.parameters)]
+    if op != Op.TYPE_FUNCTION or list(operands) != signature:
+        raise code.fail(head.at, "a function does not have the parameters and result of its type")
+
+
 def _check(code: FunctionChecker) -> list[int]:
     """Check one function and return the ids of the functions that it calls.
 
     Phases: the head against the function type, the control flow graph, each instruction, and then the values of phis,
     which may be defined after the phi.
     """
-    # The head: word 4 of an OpFunction is the function type.
     declared, function = code.declared, code.function
-    function_type = function.head.words[4]
-    op, operands = declared.type(function_type)  # operands: types of the result and of the parameters
-    signature = [function.head.type_id, *(p.type_id for p in function.parameters)]
-    if op != Op.TYPE_FUNCTION or list(operands) != signature:
-        raise code.fail(function.head.at, "a function does not have the parameters and result of its type")
+    _check_head(code)
     for parameter in function.parameters:
         code.values[parameter.id] = parameter.type_id
     if not function.body:
         if function.head.id not in declared.tables.linkage:
             raise code.fail(function.head.at, "a function without code that is not imported either")
         return []
-    # The control flow graph, and the instructions.
     code.labels = {inst.id for inst in function.body if inst.op == Op.LABEL}
     check_blocks(declared, function)
     for inst in function.body:
