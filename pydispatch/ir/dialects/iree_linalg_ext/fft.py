@@ -64,12 +64,14 @@ class FftOp(OnTensorsOp):
         for value in (imaginary, *self.inputs[1:]):
             if element_type(value.type) != element_type(real.type):
                 raise VerifyException(f"the elements of {value.type} and {real.type} differ")
-        stage = self.stage
-        if stage is None:
-            return  # only a constant stage can be compared with sizes
+        if self.stage is not None:  # only a constant stage can be compared with sizes
+            self._check_stage(self.stage, size)
+
+    def _check_stage(self, stage: int, size: int) -> None:
+        """Check that a transform of `size` elements has the stage, and that the stage has as many factors."""
         # A dimension of size 0 has no groups, so any stage fits. min() bounds the shift: no size has more than 64 bits.
         if stage < 1 or (size not in (DYNAMIC, 0) and 1 << min(stage, 64) > size):
-            raise VerifyException(f"a transform of {real.type} has no stage {stage}")
+            raise VerifyException(f"a transform of {self.outputs[0].type} has no stage {stage}")
         for name, value in zip(("real", "imaginary"), self.inputs[1:], strict=False):  # no values without factors
             check_shape(f"the {name} part of the factors", value, [1 << (stage - 1)])
 

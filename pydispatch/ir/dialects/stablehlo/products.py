@@ -167,29 +167,27 @@ class Convolution(IRDLOperation):
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" dim_numbers = ")
         print_convolution(printer, self.dimension_numbers.data)
-        # The window: an entry for each property that is present. `WINDOW` maps the words of the text to properties.
-        present = [word for word, name in self.WINDOW.items() if name in self.properties]
-
-        def print_entry(word: str) -> None:
-            """Print `word = [values]` of the window; values of `pad` are pairs [low, high], of `reverse` booleans."""
-            values = integers(self.properties[self.WINDOW[word]])
-            printer.print_string(f"{word} = ")
-            if word == "pad":
-                rank = len(self.dimension_numbers.data.image.spatial)
-                if len(values) == 1:  # a splat, `dense<0>`
-                    values = values * (2 * rank)
-                printer.print_string(str([list(values[n : n + 2]) for n in range(0, 2 * rank, 2)]))
-            elif word == "reverse":
-                printer.print_string(str([bool(v) for v in values]).lower())
-            else:
-                print_value(printer, values)
-
         printer.print_string(", window = ")
+        present = [word for word, name in self.WINDOW.items() if name in self.properties]
         with printer.in_braces():
-            printer.print_list(present, print_entry)
+            printer.print_list(present, lambda word: self._print_window_entry(printer, word))
         print_attributes(printer, self, ("dimension_numbers", *self.WINDOW.values()))
         printer.print_string(" : ")
         FUNCTIONAL.print(printer, self)
+
+    def _print_window_entry(self, printer: Printer, word: str) -> None:
+        """Print `word = [values]` of the window; values of `pad` are pairs [low, high], of `reverse` booleans."""
+        values = integers(self.properties[self.WINDOW[word]])
+        printer.print_string(f"{word} = ")
+        if word == "pad":
+            rank = len(self.dimension_numbers.data.image.spatial)
+            if len(values) == 1:  # a splat, `dense<0>`
+                values = values * (2 * rank)
+            printer.print_string(str([list(values[n : n + 2]) for n in range(0, 2 * rank, 2)]))
+        elif word == "reverse":
+            printer.print_string(str([bool(v) for v in values]).lower())
+        else:
+            print_value(printer, values)
 
 
 @irdl_op_definition
