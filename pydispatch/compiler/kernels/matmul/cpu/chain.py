@@ -31,7 +31,7 @@ from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
     FloorCheck,
     visible_end,
 )
-from pydispatch.compiler.kernels.matmul.cpu.tile import emit_rows
+from pydispatch.compiler.kernels.matmul.cpu.tile import ComputedRows, emit_rows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient, level_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -150,9 +150,14 @@ class _ChainEmitter:
     buffer: SSAValue
     column_end: End | None
 
-    def _ends_of_columns(self, dim: int | None) -> dict[int, End]:
-        """Return {dim: end of the visited columns}, where `dim` is a product's loop over them; {} for all columns."""
-        return {} if self.column_end is None or dim is None else {dim: self.column_end}
+    def _computed_rows(self, loops: Sequence[int], column_dim: int | None) -> ComputedRows:
+        """Return the rows of the workgroup for a product, in the visited columns, which its loop `column_dim` counts.
+
+        `loops[d]` is the product's loop over dimension d of the rows.
+        """
+        outer = dict(zip((loops[d] for d in self.chain.outer), self.rows.outer, strict=True))
+        ends = {} if self.column_end is None or column_dim is None else {column_dim: self.column_end}
+        return ComputedRows(outer, self.rows.span, ends)
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
         """Return the offset in `buffer`, [row of the workgroup][column], of the element at these indices of the rows.
@@ -171,10 +176,6 @@ class _ChainEmitter:
         """Let later code read elements of a tensor of rows from the buffer."""
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
-    def _indices_of(self, loops: Sequence[int]) -> dict[int, Index]:
-        """Return {loop of a product: index} for the outer dimensions; `loops[d]` runs over dimension d of the rows."""
-        return dict(zip((loops[d] for d in self.chain.outer), self.rows.outer, strict=True))
-
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
         """Emit the scores, the first product and elementwise operations on it, in the columns before `column_end`.
 
@@ -183,8 +184,8 @@ class _ChainEmitter:
         chain = self.chain
         same_dims = list(range(len(shape_of(chain.scores))))  # scores have the dimensions of the product
         output = Output(value=chain.scores, dims=same_dims, store=self._store)
-        outer, ends = self._indices_of(chain.first_loops), self._ends_of_columns(chain.first.n)
-        emit_rows(self.frame, build, plan, [output], outer, rows=self.rows.span, ends=ends)
+        rows = self._computed_rows(chain.first_loops, column_dim=chain.first.n)
+        emit_rows(self.frame, build, plan, [output], rows)
 
     def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _ChainEmitter:
         """Emit the first product for the visible columns, and again for all columns if hidden ones may have an effect.
@@ -318,6 +319,5 @@ class _ChainEmitter:
         view = OperandView(chain.second.a, self.buffer, tuple(strides), uses_tensor_indices=True, locate=self._offset)
         needs_packing = plan.compute != tensor_type(chain.rows).element_type
         outputs = outputs_of(self.frame, result_dims)
-        outer, ends = self._indices_of(chain.second_loops), self._ends_of_columns(chain.second.k)
-        rows_of_a = None if needs_packing else view
-        emit_rows(self.frame, build, plan, outputs, outer, rows=self.rows.span, a=rows_of_a, ends=ends)
+        rows = self._computed_rows(chain.second_loops, column_dim=chain.second.k)
+        emit_rows(self.frame, build, plan, outputs, rows, a=None if needs_packing else view)

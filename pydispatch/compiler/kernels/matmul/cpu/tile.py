@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
@@ -29,35 +29,46 @@ def emit_workgroup(frame: Frame, build: Builder, plan: Plan, outputs: Sequence[O
     _emit_tile(frame, build, nest, nest.workgroup(build, workgroup_id), outputs)
 
 
+@dataclass(frozen=True)
+class ComputedRows:
+    """Rows of a contraction's result that a workgroup computes, in all columns or those that masks show.
+
+    Attributes:
+        outer: Outer dimension -> its index.
+        span: The rows.
+        ends: Dimension, N or K -> the end of the indices that are computed, for a mask that hides the later ones. All
+            indices of a dimension without an entry are computed.
+    """
+
+    outer: Mapping[int, Index]
+    span: Span
+    ends: Mapping[int, End]
+
+
 def emit_rows(
     frame: Frame,
     build: Builder,
     plan: Plan,
     outputs: Sequence[Output],
-    outer: Mapping[int, Index],
-    rows: Span,
+    rows: ComputedRows,
     a: OperandView | None = None,
-    ends: Mapping[int, End] | None = None,
 ) -> None:
-    """Emit the computation of the outputs for a span of rows and all columns: a loop over tiles along the columns.
+    """Emit the computation of the outputs for some rows: a loop over tiles along the columns.
 
     Args:
         frame: The kernel that is emitted, with its tensors and buffers.
         build: Receives the code.
         plan: The plan of the contraction.
         outputs: The values to compute.
-        outer: Outer dimension -> its index.
-        rows: The span of rows.
+        rows: The rows.
         a: The rows of A if they are in a buffer already; None to read or pack the factor A of the contraction.
-        ends: Dimension, N or K -> the end of the indices that are computed, for a mask that hides the later ones. All
-            indices of a dimension without an entry are computed.
     """
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)
-    nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False, ends=ends)
-    region = nest.untiled_region(outer)
+    nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False, ends=rows.ends)
+    region = nest.untiled_region(rows.outer)
     if contraction.m is not None:
-        region = region.with_span(contraction.m, rows)
+        region = region.with_span(contraction.m, rows.span)
 
     def emit_tile_of_columns(inner: Builder, j: Index) -> None:
         """Emit the computation of `region` in the columns of tile `j`."""
