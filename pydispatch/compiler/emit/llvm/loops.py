@@ -113,17 +113,7 @@ def nest(
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
         keep_rolled: Whether LLVM must not unroll the innermost loop, even if it has few steps.
     """
-    indices: list[str] = []
-    loops: list[Loop] = []  # from the outermost on
-    for range_ in bounds:
-        if _has_one_step(range_):
-            indices.append(str(range_[0]))
-            continue
-        loop = Loop(emitter, range_)
-        loop.begin()
-        loop.enter()
-        loops.append(loop)
-        indices.append(loop.counter)
+    loops, indices = _begin_loops(emitter, bounds)
     if not loops or not is_parallel:
         body(indices)
         for loop in reversed(loops):
@@ -139,6 +129,22 @@ def nest(
     innermost.end(metadata)
     for loop in reversed(loops):
         loop.end(unroll_disabled(emitter) if is_vector_loop else None)
+
+
+def _begin_loops(emitter: FunctionEmitter, bounds: Sequence[Range]) -> tuple[list[Loop], list[str]]:
+    """Begin a loop for each range of more than one step, and return the loops and the index of each range as text."""
+    loops: list[Loop] = []  # from the outermost on
+    indices: list[str] = []
+    for range_ in bounds:
+        if _has_one_step(range_):
+            indices.append(str(range_[0]))
+            continue
+        loop = Loop(emitter, range_)
+        loop.begin()
+        loop.enter()
+        loops.append(loop)
+        indices.append(loop.counter)
+    return loops, indices
 
 
 def _parallel_metadata(emitter: FunctionEmitter, is_rolled: bool, lanes: int) -> tuple[int, int]:

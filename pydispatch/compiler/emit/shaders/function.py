@@ -299,20 +299,15 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 location_of(block.last_op or self.op),
                 "write them with scf.if, scf.for and scf.while",
             )
-        op = self.op
+        table, op = self.table, self.op
         following = block.first_op
         try:
             while following is not None:
                 self.op = op = following
                 following = op.next_op
-                lowering = self.table.get(op.name)
+                lowering = table.get(op.name) or self._lowering_of_unregistered(op)
                 if lowering is None:
-                    name = op_name(op)  # of an unregistered operation, whose name is an attribute
-                    if name in LEAVES:  # a terminator
-                        return op
-                    lowering = self.table.get(name)
-                    if lowering is None:
-                        raise unsupported(op)
+                    return op
                 if not self.marks_lines:
                     lowering(self, op)
                     continue
@@ -324,6 +319,20 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 raise CompileError(error.message, location_of(op), error.note) from None
             raise
         raise AssertionError("a block without terminator")  # the verifier refuses it
+
+    def _lowering_of_unregistered(self, op: Operation) -> Callable[[Any, Operation], None] | None:
+        """Return the lowering of an operation whose name is an attribute; None for a terminator of a region.
+
+        Raises:
+            CompileError: There is no lowering.
+        """
+        name = op_name(op)
+        if name in LEAVES:
+            return None
+        lowering = self.table.get(name)
+        if lowering is None:
+            raise unsupported(op)
+        return lowering
 
     def yielded(self, region: Region, roots: list[Root | None]) -> list[V]:
         """Emit a region, and return the parts of the values that it yields: the runtime values that represent them.

@@ -6,6 +6,8 @@ The accumulators are phis of one loop over K, so nothing touches memory but the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation
@@ -13,6 +15,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     LINE_BYTES,
+    Piece,
     address,
     block_of,
     emit_register_block,
@@ -176,24 +179,48 @@ def _along_columns(
         accumulator: C, of shape [M, N].
         starts_at_zero: Whether sums start at 0 instead of the values of C.
     """
-    prefetch_bytes = integer(op, "prefetch", 0)
-    prefetch_level = 1 if attribute(op, "into_l2") is None else 2
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)  # the vectors that a row of C is cut into
-    element = scalar(lhs.element)
+    prefetch_bytes, prefetch_level = integer(op, "prefetch", 0), 1 if attribute(op, "into_l2") is None else 2
+    block = _ColumnBlock(emitter, lhs, rhs, rows, columns, pieces, prefetch_bytes, prefetch_level)
+    emit_register_block(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, block.step)
 
-    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
+
+@dataclass(frozen=True)
+class _ColumnBlock:
+    """Register block whose vectors are rows of B.
+
+    Attributes:
+        emitter: The function's emitter.
+        lhs: A, of shape [M, K...].
+        rhs: B, of shape [K..., N], with contiguous rows.
+        rows: Rows of A and of the block.
+        columns: Columns of B and of the block.
+        pieces: The vectors that a row of the block is cut into.
+        prefetch_bytes: Distance from a row of B to the memory that is prefetched with it; 0 for no prefetching.
+        prefetch_level: Level of the cache to prefetch into.
+    """
+
+    emitter: FunctionEmitter
+    lhs: MemRef
+    rhs: MemRef
+    rows: int
+    columns: int
+    pieces: list[Piece]
+    prefetch_bytes: int
+    prefetch_level: int
+
+    def step(self, k: tuple[Index, ...], values: list[str]) -> list[str]:
         """Emit the addition of the products of step `k` to the sums `values`, row by row, and return the new sums.
 
-        The step multiplies column `k` of A (`lhs`) by row `k` of B (`rhs`), which is cut into vectors (`pieces`).
+        The step multiplies column `k` of A by row `k` of B.
         """
-        vectors = [load_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
-        if prefetch_bytes:  # all cache lines of the row that is so many bytes after row `k` of B
-            for offset in range(0, columns * bit_width(rhs.element) // 8, LINE_BYTES):
-                prefetch(emitter, address(emitter, rhs, *k, 0), prefetch_bytes + offset, prefetch_level)
+        emitter, pieces, element = self.emitter, self.pieces, scalar(self.lhs.element)
+        vectors = [load_widened(emitter, self.rhs, piece, *k, piece.first) for piece in pieces]
+        self._prefetch(k)
         sums: list[str] = []
-        for row in range(rows):
-            factor = load(emitter, lhs, element, row, *k)
+        for row in range(self.rows):
+            factor = load(emitter, self.lhs, element, row, *k)
             # Number of lanes -> vector of so many copies of the factor: the last piece of a row may have fewer lanes.
             broadcast = {lanes: splat(emitter, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
             for index, piece in enumerate(pieces):
@@ -201,7 +228,12 @@ def _along_columns(
                 sums.append(multiply_add(emitter, piece, broadcast[piece.lanes], vectors[index], acc))
         return sums
 
-    emit_register_block(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
+    def _prefetch(self, k: tuple[Index, ...]) -> None:
+        """Emit the prefetches of all cache lines of the row that is `prefetch_bytes` after row `k` of B."""
+        if self.prefetch_bytes:
+            for offset in range(0, self.columns * bit_width(self.rhs.element) // 8, LINE_BYTES):
+                row = address(self.emitter, self.rhs, *k, 0)
+                prefetch(self.emitter, row, self.prefetch_bytes + offset, self.prefetch_level)
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}
