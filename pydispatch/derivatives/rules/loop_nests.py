@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
@@ -16,11 +16,12 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from pydispatch.derivatives.cotangents import Cotangents, is_float
 from pydispatch.derivatives.rules.elements import ELEMENT_RULES
 from pydispatch.graph.dtypes import DType, of_element
-from pydispatch.graph.sizes import Size
+from pydispatch.graph.sizes import Shape, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.elements import Element
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
+from pydispatch.programs.trace import Trace
 
 
 class Operand(NamedTuple):
@@ -289,19 +290,12 @@ class LoopNest:
         # Loop of the differentiated operation → loop of the new one.
         renumbered = {loop: position for position, loop in enumerate(nest)}
 
-        # Write the new operation; if iterations share an element of the result, its body combines it with a running
-        # value.
-        for op in block.ops:
-            if isinstance(op, linalg.IndexOp):
-                op.properties["dim"] = linalg.IndexOp(renumbered[op.dim.value.data]).dim
+        _renumber_indices(block, renumbered)
         running = block.insert_arg(dtype.element, len(block.args))  # the result so far
         if len(loops) == len(nest):
             out = trace.empty(dtype.element, shape)
-        else:
-            if isinstance(start, Tensor):
-                out = trace.value(start)
-            else:
-                out = trace.splat(trace.scalar_constant(start, dtype), shape)
+        else:  # iterations share an element of the result
+            out = _initial_value(trace, start, dtype, shape)
             result = Scalars(block).binary(combine, Scalar(dtype, (running,)), result)
         inputs = [(trace.value(of), _renumbered(own_map, renumbered)) for of, own_map in needed]
         parallel = [loop in loops for loop in nest]
@@ -341,6 +335,20 @@ class LoopNest:
             if not any(result in residuals for result in operation.results):
                 block.add_op(operation.clone(values))
         return block, values, all_operands, block.args[len(repeated) : len(repeated) + len(operands)]
+
+
+def _renumber_indices(block: Block, loop_of: Mapping[int, int]) -> None:
+    """Replace the loops whose indices a body reads by those that they become in the new operation."""
+    for op in block.ops:
+        if isinstance(op, linalg.IndexOp):
+            op.properties["dim"] = linalg.IndexOp(loop_of[op.dim.value.data]).dim
+
+
+def _initial_value(trace: Trace, start: float | Tensor, dtype: DType, shape: Shape) -> SSAValue:
+    """Return the result before the first iteration: a tensor, or a number for all its elements."""
+    if isinstance(start, Tensor):
+        return trace.value(start)
+    return trace.splat(trace.scalar_constant(start, dtype), shape)
 
 
 def extents(operands: Sequence[Operand], rank: int) -> list[Size]:

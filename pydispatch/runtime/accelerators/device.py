@@ -301,16 +301,16 @@ class _Linker:
 
         The module keeps their functions alive. A command that `add_command` did not register is synchronous.
         """
-        resolution, providers = provide(self.registry, commands)
+        resolution, implementations = provide(self.registry, commands)
         module.hold(resolution)
         linked = [
             LinkedCommand(
-                name, operands, resolved.function, resolved.address, resolved.context,
-                synchronous=self.synchronous.get(resolved.provider, True),
+                name, operands, implementation.function, implementation.address, implementation.context,
+                synchronous=self.synchronous.get(implementation.provider, True),
             )
-            for (name, operands), resolved in zip(commands, providers, strict=True)
+            for (name, operands), implementation in zip(commands, implementations, strict=True)
         ]  # fmt: skip
-        calls = HostCalls(linked, names=dict(module.functions()))
+        calls = HostCalls(linked, names=dict(module.functions()))  # index → name of the program's functions
         self.executor = CommandExecutor(self.executor, calls)  # type: ignore[assignment]
 
 

@@ -298,8 +298,9 @@ def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
 
 @cache
 def _machine(format: str) -> Machine:
-    """Return this machine's CPU for the linker in C. format: format of its executables, such as
-    "embedded-elf-x86_64".
+    """Return the description of this CPU by which `link_directly`, in the C core, chooses variants of executables.
+
+    format: format of its executables, such as "embedded-elf-x86_64".
     """
     features, _, processor_data = _features()
     return Machine(format, features, processor_data)

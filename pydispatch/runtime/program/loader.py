@@ -25,10 +25,10 @@ index of its variant followed by its constants; None, with nothing linked, if th
 
 
 class Linker(Protocol):
-    """Interface by which a device links the executables of one program."""
+    """Interface that devices implement to link the executables of one program, a module of the C core."""
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Link the code of `variants`, one for each executable, which are members of `file`, into the program."""
+        """Link the code of `variants`, members of `file`, into the program: the chosen variant of each executable."""
 
     def finish(self, module: Module) -> None:
         """Finish linking, after all executables are linked and before the program runs."""
@@ -104,18 +104,12 @@ def _load(
             nothing.
         link_directly: Faster way to link a program all of whose code is in the artifact; None if the device has none.
     """
-    # The module, the answers to its queries about the device, and the constants whose bytes are in the artifact.
     core_manifest = None if link_directly is None else read_manifest(file)  # as the C core reads it
     python_manifest = manifest.read(file) if core_manifest is None else None  # (executables, functions)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
-    for i, (category, key) in enumerate(module.queries()):  # such as ("hal.cpu", "avx2")
+    for i, (category, key) in enumerate(module.queries()):  # about the device, such as ("hal.cpu", "avx2")
         module.answer(i, properties.answer(category, key))
-    for i, constant in enumerate(module.constants()):
-        if constant is None:  # derived from others
-            continue
-        member, offset, size, parameter = constant  # offset and size in bytes
-        if parameter is None:  # the bytes are in the artifact; parameters are bound below
-            module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
+    _bind_constants(module, file)
     # Executables. Programs whose code is all in the artifact are linked directly if the device can do that. `keys` has
     # for each executable (index of its variant, executable constants, ...), such as (1, 64): equal artifacts with equal
     # keys run the same code, and so derive equal constants, which they may share.
@@ -145,6 +139,16 @@ def _load(
     return module
 
 
+def _bind_constants(module: Module, file: ArtifactFile) -> None:
+    """Bind the constants whose bytes are in the artifact: all but parameters and derived constants."""
+    for i, constant in enumerate(module.constants()):
+        if constant is None:  # derived from others
+            continue
+        member, offset, size, parameter = constant  # offset and size in bytes
+        if parameter is None:
+            module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
+
+
 def _link_executables(
     module: Module, file: ArtifactFile, properties: DeviceProperties, linker: Linker,
     executables: list[dict[str, Any]], functions: dict[str, dict[str, Any]],
@@ -170,14 +174,7 @@ def _link_executables(
         DeviceUnavailableError: No variant of an executable runs on the device.
         MissingImportError: A variant has unresolved imports.
     """
-    # The manifest and the program are two members of the artifact, which must describe the same executables.
-    if len(executables) != module.executable_count:
-        raise ArtifactError(
-            f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
-        )
-    actual = [name for _, name in (*module.functions(), *module.procedures())]
-    if sorted(functions) != sorted(actual):
-        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
+    _require_equal_lists(module, file, executables, functions)
     variants = [choose(module, file.name, properties, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
     # Operation counts of kernels and signatures of functions, which only profiles and descriptions read.
@@ -193,6 +190,19 @@ def _link_executables(
         # scalars that any contract checks therefore become keys of plans, which needs all contracts.
         module.apply_contracts()
     return variants
+
+
+def _require_equal_lists(
+    module: Module, file: ArtifactFile, executables: list[dict[str, Any]], functions: dict[str, dict[str, Any]]
+) -> None:
+    """Raise ArtifactError unless the manifest and the program, two members of the artifact, have the same contents."""
+    if len(executables) != module.executable_count:
+        raise ArtifactError(
+            f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
+        )
+    actual = [name for _, name in (*module.functions(), *module.procedures())]
+    if sorted(functions) != sorted(actual):
+        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
 
 
 def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memoryview:

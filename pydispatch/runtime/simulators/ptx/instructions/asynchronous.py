@@ -143,16 +143,16 @@ class _CopiedSource(NamedTuple):
 
     @classmethod
     def of(
-        cls, builder: FunctionBuilder, instruction: Instruction, source: Address, count: int, size: Operand | None
+        cls, builder: FunctionBuilder, instruction: Instruction, source: Address, size: int, own_size: Operand | None
     ) -> _CopiedSource:
-        """Return the source of a copy of `count` bytes. size: operand with a thread's number of bytes, if fewer."""
+        """Return the source of a copy of `size` bytes. own_size: operand with a thread's number of bytes, if fewer."""
         access = _access_of(instruction, "global")
-        read_whole = memory_operand(builder, access, source, count, write=False)
-        source_size = builder.source(instruction, size, "u32") if size is not None else None
+        read_whole = memory_operand(builder, access, source, size, write=False)
+        source_size = builder.source(instruction, own_size, "u32") if own_size is not None else None
         is_absolute = source.base is None
         base = builder.constant(np.uint64(0)) if is_absolute else builder.source(instruction, source.base, "u64")
         byte_resolver = AddressResolver(access, "global", size=1, write=False, strong=False)
-        return cls(count, read_whole, source_size, byte_resolver, base, source.offset)
+        return cls(size, read_whole, source_size, byte_resolver, base, source.offset)
 
     def read(self, regs: list[Any]) -> Any:
         """Return the bytes to store for each thread, uint8 [threads, byte_count]; 0 beyond its source size."""
