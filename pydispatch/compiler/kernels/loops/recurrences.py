@@ -57,11 +57,6 @@ def write_rows(
 ) -> None:
     """Emit the computation of several rows; rows of a recurrence advance in one loop.
 
-    The region `first` of a recurrence maps the indices of a row to its initial state: the values that are carried from
-    element to element. The region `next` maps the indices of an element and the state to the next state, followed by
-    the element of each result. A running sum has the state (total): `next` maps (i, total) to total + x[i], the next
-    state, and total + x[i], the element.
-
     Args:
         elements: Tensors of the kernel.
         build: The builder.
@@ -69,81 +64,87 @@ def write_rows(
         buffers: For each result that is stored, its buffer.
         rows: For each row, its index in each dimension but `op.along`.
     """
-    if isinstance(op, TopKOp):
-        for row in rows:
-            write_top_k(elements, build, op, buffers, row)
+    if isinstance(op, RecurrenceOp):
+        _RecurrenceEmitter(elements, op, buffers).emit_rows(build, rows)
         return
-    assert isinstance(op, RecurrenceOp)
-    # The loop carries the states of all rows, one row's after the other's.
-    initial = [value for row in rows for value in _initial_state(elements, build, op, row)]
-    steps = elements.dims(op.res[0])[op.along]
-    build.loop(0, steps, initial, partial(_step_of_rows, elements, op, buffers, rows))
+    assert isinstance(op, TopKOp)
+    for row in rows:
+        write_top_k(elements, build, op, buffers, row)
 
 
-def _step_of_rows(
-    elements: Elements, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue], rows: Sequence[Sequence[Index]],
-    build: Builder, step: Index, carried: list[SSAValue],
-) -> list[SSAValue]:  # fmt: skip
-    """Emit one step of each of `rows`, and return the states of all rows after the step.
+@dataclass(frozen=True)
+class _RecurrenceEmitter:
+    """Emitter of rows of a recurrence, and of their steps.
 
-    `carried`, and the result, have the values of the first row, then those of the second, and so on.
+    The region `first` of a recurrence maps the indices of a row to its initial state: the values that are carried from
+    element to element. The region `next` maps the indices of an element and the state to the next state, followed by
+    the element of each result. A running sum has the state (total): `next` maps (i, total) to total + x[i], the next
+    state, and total + x[i], the element.
+
+    Attributes:
+        elements: Tensors of the kernel.
+        op: The recurrence.
+        buffers: Result that is stored -> its buffer. A result that nothing reads has none.
     """
-    state_count = len(carried) // len(rows)  # carried values of a row
-    next_states: list[SSAValue] = []
-    computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
-    for position, row in enumerate(rows):
-        state = carried[position * state_count : (position + 1) * state_count]
-        indices = _element_indices(op, row, step)
-        next_state, row_elements = _next_state(elements, build, op, indices, state)
-        next_states += next_state
-        computed.append((indices, row_elements))
-    # All stores come after the steps of all rows: a store between two steps would keep the CPU from overlapping them.
-    for indices, row_elements in computed:
-        _store_results(elements, build, op, buffers, indices, row_elements)
-    return next_states
 
+    elements: Elements
+    op: RecurrenceOp
+    buffers: dict[SSAValue, SSAValue]
 
-def _initial_state(elements: Elements, build: Builder, op: RecurrenceOp, row: Sequence[Index]) -> list[SSAValue]:
-    """Emit the values that a row carries into its first step, and return them.
+    @property
+    def steps(self) -> Index:
+        """The number of elements of a row."""
+        return self.elements.dims(self.op.res[0])[self.op.along]
 
-    The region `first` of a recurrence computes them from the indices of the row.
-    """
-    block = op.first.block
-    row_index_values: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
-    return clone_block(elements, build, block, row_index_values, row)
+    def emit_rows(self, build: Builder, rows: Sequence[Sequence[Index]]) -> None:
+        """Emit all steps of some rows in one loop, which carries the states of all rows, one after the other."""
+        initial = [value for row in rows for value in self.initial_state(build, row)]
+        build.loop(0, self.steps, initial, partial(self._step_of_rows, rows))
 
+    def _step_of_rows(
+        self, rows: Sequence[Sequence[Index]], build: Builder, step: Index, carried: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit one step of each of `rows`, and return the states of all rows after the step."""
+        state_count = len(carried) // len(rows)  # carried values of a row
+        next_states: list[SSAValue] = []
+        computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
+        for position, row in enumerate(rows):
+            state = carried[position * state_count : (position + 1) * state_count]
+            indices = self.element_indices(row, step)
+            next_state, row_elements = self.next_state(build, indices, state)
+            next_states += next_state
+            computed.append((indices, row_elements))
+        # All stores come after the steps of all rows: a store between two steps would keep the CPU from overlapping
+        # them.
+        for indices, row_elements in computed:
+            self.store_results(build, indices, row_elements)
+        return next_states
 
-def _element_indices(op: RecurrenceOp, row: Sequence[Index], step: Index) -> list[Index]:
-    """Return the indices in the results of the element of a row at a step."""
-    return [*row[: op.along], step, *row[op.along :]]
+    def initial_state(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
+        """Emit the values that a row carries into its first step, and return them."""
+        block = self.op.first.block
+        row_index_values: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
+        return clone_block(self.elements, build, block, row_index_values, row)
 
+    def element_indices(self, row: Sequence[Index], step: Index) -> list[Index]:
+        """Return the indices in the results of the element of a row at a step."""
+        return [*row[: self.op.along], step, *row[self.op.along :]]
 
-def _next_state(
-    elements: Elements, build: Builder, op: RecurrenceOp, indices: Sequence[Index], state: Sequence[SSAValue]
-) -> tuple[list[SSAValue], list[SSAValue]]:
-    """Emit one step of a row, and return its next state and the element of each result at `indices`.
+    def next_state(
+        self, build: Builder, indices: Sequence[Index], state: Sequence[SSAValue]
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit one step of a row, and return its next state and the element of each result at `indices`."""
+        block = self.op.next.block
+        arguments = [*map(build.value, indices), *state]
+        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+        values = clone_block(self.elements, build, block, mapping, indices)
+        return values[: len(state)], values[len(state) :]
 
-    The region `next` of a recurrence computes both from the indices of the element and the state.
-    """
-    block = op.next.block
-    arguments = [*map(build.value, indices), *state]
-    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
-    values = clone_block(elements, build, block, mapping, indices)
-    return values[: len(state)], values[len(state) :]
-
-
-def _store_results(
-    elements: Elements,
-    build: Builder,
-    op: RecurrenceOp,
-    buffers: dict[SSAValue, SSAValue],
-    indices: Sequence[Index],
-    row_elements: Sequence[SSAValue],
-) -> None:
-    """Emit the stores of one element of each result; a result that nothing reads has no buffer, and is not stored."""
-    for result, element in zip(op.res, row_elements, strict=True):
-        if result in buffers:
-            elements.store(build, element, buffers[result], indices)
+    def store_results(self, build: Builder, indices: Sequence[Index], row_elements: Sequence[SSAValue]) -> None:
+        """Emit the stores of one element of each result that is stored."""
+        for result, element in zip(self.op.res, row_elements, strict=True):
+            if result in self.buffers:
+                self.elements.store(build, element, self.buffers[result], indices)
 
 
 def _carried_types(op: RecurrenceOp) -> list[Attribute]:
@@ -235,27 +236,17 @@ def _emit_columns(
 ) -> None:
     """Emit the rows of a workgroup together: each step is a parallel loop over the rows, whose states are in memory.
 
-    A state is the values that a row carries from step to step. A workgroup has at most `_most_columns` adjacent rows,
-    so that their states fit the first-level cache.
-
-    Args:
-        elements: Tensors of the kernel.
-        build: Receives the code.
-        group: Number of the workgroup.
-        partition: The partition of the rows into tiles of the last dimension that numbers rows.
-        op: The recurrence.
-        buffers: For each result that is stored, its buffer.
+    A workgroup has at most `_most_columns` adjacent rows, so that their states fit the first-level cache. For the
+    parameters, see `emit_ordered_rows`; the partition is one into tiles of the last dimension that numbers rows.
     """
     dims = row_dims(elements, op)
     # A buffer for each carried value, with an element for each row.
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
+    recurrence = _RecurrenceEmitter(elements, op, buffers)
 
     def emit_adjacent_rows(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         """Emit all steps of the rows (*outer, low) to (*outer, high - 1), whose carried values are in `states`."""
-        rows = _AdjacentRows(
-            elements=elements, op=op, buffers=buffers, states=states, outer=outer, low=low, high=high, limit=dims[-1]
-        )
-        rows.emit(builder)
+        _AdjacentRows(recurrence, states, outer, low, high, limit=dims[-1]).emit(builder)
 
     emit_nest(build, group, partition, dims, outer_rank=len(dims) - 1, row=emit_adjacent_rows)
 
@@ -269,18 +260,14 @@ class _AdjacentRows:
     its index in the last dimension.
 
     Attributes:
-        elements: Tensors of the kernel.
-        op: The recurrence.
-        buffers: Result that is stored -> its buffer.
+        recurrence: Emits the steps of a row.
         states: For each carried value, its buffer, with an element for each column from `low` on.
         outer: Indices of the rows in the dimensions that number rows, but for the last one.
         low, high: Half-open range of the columns.
         limit: Size of the last dimension, which all column indices are below.
     """
 
-    elements: Elements
-    op: RecurrenceOp
-    buffers: dict[SSAValue, SSAValue]
+    recurrence: _RecurrenceEmitter
     states: Sequence[SSAValue]
     outer: Sequence[Index]
     low: Index
@@ -290,12 +277,11 @@ class _AdjacentRows:
     def emit(self, build: Builder) -> None:
         """Emit all steps of the rows."""
         build.parallel(self.low, self.high, self._initialize, index_below=self.limit)
-        build.sequential(0, self.elements.dims(self.op.res[0])[self.op.along], self._step)
+        build.sequential(0, self.recurrence.steps, self._step)
 
     def _initialize(self, build: Builder, column: Index) -> None:
         """Emit the initial carried values of one column, and their stores."""
-        state = _initial_state(self.elements, build, self.op, [*self.outer, column])
-        self._store_states(build, column, state)
+        self._store_states(build, column, self.recurrence.initial_state(build, [*self.outer, column]))
 
     def _step(self, build: Builder, time_step: Index) -> None:
         """Emit one step of all columns as a parallel loop."""
@@ -303,16 +289,16 @@ class _AdjacentRows:
 
     def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
         """Emit one step of one column: load its carried values, compute, store results and next values."""
-        indices = _element_indices(self.op, [*self.outer, column], time_step)
+        indices = self.recurrence.element_indices([*self.outer, column], time_step)
         state = [load(build, buffer, build.minus(column, self.low)) for buffer in self.states]
-        next_state, row_elements = _next_state(self.elements, build, self.op, indices, state)
-        _store_results(self.elements, build, self.op, self.buffers, indices, row_elements)
+        next_state, row_elements = self.recurrence.next_state(build, indices, state)
+        self.recurrence.store_results(build, indices, row_elements)
         self._store_states(build, column, next_state)
 
     def _store_states(self, build: Builder, column: Index, values: Sequence[SSAValue]) -> None:
         """Emit the stores of the carried values of one column."""
         for buffer, value in zip(self.states, values, strict=True):
-            self.elements.store(build, value, buffer, [build.minus(column, self.low)])
+            self.recurrence.elements.store(build, value, buffer, [build.minus(column, self.low)])
 
 
 def _emit_rows(
@@ -325,15 +311,8 @@ def _emit_rows(
 ) -> None:
     """Emit the `partition.rows` adjacent rows of a workgroup, each of them whole.
 
-    Several rows of a recurrence advance in one loop: they are independent, so that the CPU overlaps their steps.
-
-    Args:
-        elements: Tensors of the kernel.
-        build: Receives the code.
-        group: Number of the workgroup.
-        partition: The partition into whole rows.
-        op: The operation.
-        buffers: For each result that is stored, its buffer.
+    Several rows of a recurrence advance in one loop: they are independent, so that the CPU overlaps their steps. For
+    the parameters, see `emit_ordered_rows`.
     """
     dims, all_rows = row_dims(elements, op), partition.outer
     low = build.times(group, partition.rows)
