@@ -263,6 +263,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
     cdef const pyd_host_operand_t* operand
     cdef uint32_t i
     cdef ElementType kind
+    cdef bytes packed
     cdef Context context = self.context_of(command)
     cdef list given = arguments_of(context, command)
     outer = sys.exc_info()[1]  # the exception that is being handled now, or None
@@ -282,22 +283,16 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
         kind = element_type(operand.dtype)
         if kind.packed:
             if operand.access & PYD_HOST_WRITE:
-                write_packed(kind, operand, i, given[i + 1])
+                packed = bytes(packed_of(kind, given[i + 1]))
+                if len(packed) != operand.bytes:  # the array has its own memory, which ndarray.resize() may change
+                    raise InvalidArgumentError(
+                        f"it has resized operand {i} to {len(packed)} bytes, which has {operand.bytes} in the program")
+                memcpy(operand.data, <const char*>packed, len(packed))
         elif Py_REFCNT(given[i + 1]) > 2:  # more references than the list and this expression have
             detach(given)
             raise InvalidArgumentError(
                 f"it keeps operand {i}, or a view of it, after it has returned: the memory is used again then; "
                 "keep a copy")
-    return 0
-
-
-cdef int write_packed(ElementType kind, const pyd_host_operand_t* operand, uint32_t index, array) except -1:
-    """Pack the elements of an array to the memory of the operand number `index`; raise if the array was resized."""
-    cdef bytes packed = bytes(packed_of(kind, array))
-    if len(packed) != operand.bytes:  # the array has its own memory, which ndarray.resize() may change
-        raise InvalidArgumentError(
-            f"it has resized operand {index} to {len(packed)} bytes, which has {operand.bytes} in the program")
-    memcpy(operand.data, <const char*>packed, len(packed))
     return 0
 
 
