@@ -213,8 +213,8 @@ static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void
   return PYD_STATUS_OK;
 }
 
-// Creates a block of |class| with |size| bytes: of a size class or of an allocator that was passed to the pool by
-// allocate(), any other large block from the system's pages. Only the first |wanted| bytes are going to be used.
+// Creates a block of |class| with |size| bytes, of which the first |wanted| are going to be used: a small block, or any
+// block of a pool with an allocator, by allocate(); other large blocks from the system's pages.
 static pyd_status_t create_block(pyd_pool_t* pool, size_t size, size_t wanted, uint32_t class, void** out_block) {
   if (class != kLarge || pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, class, out_block);
   pyd_status_t status = reserve(pool, size);
