@@ -168,10 +168,11 @@ def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[
 def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
     """Return the steps of the longest reduction, 0 for none; a dynamic size counts as `LONG_ROW`."""
     most_steps = 0
-    for generic in _reductions(elements, nest):
+    for generic in _generics(elements, nest):
         sizes = loop_sizes(elements, generic)
         extents = [sizes[dim] for dim in generic.reduced_loops]
-        most_steps = max(most_steps, prod(extent if isinstance(extent, int) else LONG_ROW for extent in extents))
+        if extents:
+            most_steps = max(most_steps, prod(extent if isinstance(extent, int) else LONG_ROW for extent in extents))
     return most_steps
 
 
@@ -180,11 +181,12 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
 
     They may if each result has a combining operation that allows regrouping, such as a sum that may be reassociated.
     """
-    return all(combiners(generic, elements.reassociate) is not None for generic in _reductions(elements, nest))
+    reductions = (generic for generic in _generics(elements, nest) if generic.reduced_loops)
+    return all(combiners(generic, elements.reassociate) is not None for generic in reductions)
 
 
-def _reductions(elements: Elements, nest: LoopNest) -> Iterator[Structured]:
-    """Yield the reductions that the results of a nest are computed from."""
+def _generics(elements: Elements, nest: LoopNest) -> Iterator[Structured]:
+    """Yield each `linalg.generic` that the results of a nest are computed from."""
     pending, visited = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         current = pending.pop()
@@ -193,9 +195,7 @@ def _reductions(elements: Elements, nest: LoopNest) -> Iterator[Structured]:
         visited.add(current)
         pending += current.op.operands
         if current.op.name == "linalg.generic":
-            generic = structured_of(elements, current.op)
-            if generic.reduced_loops:
-                yield generic
+            yield structured_of(elements, current.op)
 
 
 def _collapsed_dims(dims: Sequence[Index]) -> int:
