@@ -56,8 +56,9 @@ HIGHEST_FILL = -4096.0
 visible score exceeds half of the fill (see `Limits.floor`): the exponential of this half is 0, in f64 too."""
 
 HIGHEST_ADDEND = -1e30
-"""Highest number that hides a column where a mask adds it to the score. Hidden columns have the weight 0 if the largest
-visible score exceeds half of the number (see `Limits.floor`); scores do not come near -5e29."""
+"""Highest number that hides a column where a mask adds it to the score. The score of a hidden column is then about this
+number. As with a fill, the column has the weight 0 if the largest visible score of the row exceeds half of the number,
+-5e29 (see `Limits.floor`). Scores do not come near that."""
 
 HIGHEST_F16_ADDEND = -60000.0
 """`HIGHEST_ADDEND` for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half."""
@@ -202,23 +203,17 @@ def column_limits(chain: Chain) -> Limits:
 def _limits_of_score(score: Expression, column: int) -> Limits:
     """Return the limits of the columns that the masks of a score leave visible.
 
-    Limits have bounds (exclusive ends of the visible columns), stored masks (elements in memory that show or hide a
-    column), and a fill: the low number that a mask selects or adds at hidden columns, as later operations change it:
+    `column` is the dimension of the scores that columns are along. Limits have bounds (exclusive ends of the visible
+    columns), stored masks (elements in memory that show or hide a column), and a fill: the low number that a mask
+    selects or adds at hidden columns, as later operations change it:
 
         select(column <= row, s, -1e9)             bound row + 1, fill -1e9
         select(column <= row, s, -1e9) * 0.5       bound row + 1, fill -5e8
         s + select(column <= row, 0, -inf)         bound row + 1, fill -inf
         s + m[row, column], an argument            stored mask m, fill `HIGHEST_ADDEND`, -1e30
 
-    The elements of a stored mask m are known at run time only. The kernel takes a column as hidden if m is at most
-    `HIGHEST_ADDEND` there (-60000 in f16), which therefore bounds the fill.
-
     A score has no limits if other operations compute it, or if its fill is too high for a weight of 0: above
     `HIGHEST_FILL`, or above `HIGHEST_ADDEND` for a mask that is added.
-
-    Args:
-        score: The score, as the scalar that an operation computes.
-        column: The dimension of the scores that columns are along.
     """
     op, operands = score.op, score.operands
     if op is None or not operands:  # no operation in a kernel computes the score: no mask is applied to it
@@ -228,27 +223,32 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)
     if op.name == "arith.addf":  # either operand may be a mask
-        limits = Limits()
-        for operand in operands:
-            limits = limits.intersected(_limits_of_addend(operand, column))
-        return limits
-    if op.name in ("arith.mulf", "arith.divf") and (factor := _positive(operands[1])) is not None:
-        limits = _limits_of_score(operands[0], column)
-        scaled_fill = limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor
-        return limits.if_hiding(scaled_fill, highest_fill=HIGHEST_FILL)
+        left, right = (_limits_of_addend(operand, column) for operand in operands)
+        return left.intersected(right)
+    if op.name in ("arith.mulf", "arith.divf"):
+        return _limits_of_scaled_score(op, operands, column)
     return Limits()
+
+
+def _limits_of_scaled_score(op: Operation, operands: Sequence[Expression], column: int) -> Limits:
+    """Return the limits of the score `operands[0]` with the fill multiplied or divided by the constant `operands[1]`.
+
+    Return no limits unless the constant is finite and above 0. `op` is the multiplication or division.
+    """
+    factor = operands[1].number()
+    if factor is None or not 0 < factor < inf:
+        return Limits()
+    limits = _limits_of_score(operands[0], column)
+    scaled_fill = limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor
+    return limits.if_hiding(scaled_fill, highest_fill=HIGHEST_FILL)
 
 
 def _limits_of_selection(operands: Sequence[Expression], column: int) -> Limits:
     """Return the limits of a score that a condition selects at visible columns, in place of a fill at hidden ones.
 
     The fill is a constant of at most `HIGHEST_FILL`, either operand of the selection. Without it there are no limits.
-
-    Args:
-        operands: Operands of the `select`: the condition, the value where it is true, and the value where it is false.
-        column: The dimension of the scores that columns are along.
     """
-    condition, chosen, other = operands
+    condition, chosen, other = operands  # of the `select`
     # Either operand may be the fill. The tuples are: value of the condition at visible columns, the score there, the
     # fill at hidden columns.
     for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
@@ -257,12 +257,6 @@ def _limits_of_selection(operands: Sequence[Expression], column: int) -> Limits:
             limits = limits_of_condition.if_hiding(fill, highest_fill=HIGHEST_FILL)
             return limits.intersected(_limits_of_score(shown, column))
     return Limits()
-
-
-def _positive(expression: Expression) -> float | None:
-    """Return a finite constant above 0; None for another expression."""
-    constant = expression.number()
-    return constant if constant is not None and 0 < constant < inf else None
 
 
 def _limits_of_addend(addend: Expression, column: int) -> Limits:
@@ -289,7 +283,6 @@ def _highest_hiding_addend(element: Attribute) -> float:
 def _limits_of_condition(condition: Expression, column: int, is_true: bool) -> Limits:
     """Return the limits of a mask that shows the columns where `condition` has the value `is_true`, and hides others.
 
-    Limits have bounds (exclusive ends of the visible columns) and stored masks (elements that show or hide a column).
     The mask hides all columns outside of the limits, and perhaps others. If `is_true` is True:
 
         column <= row                    bound row + 1
@@ -297,11 +290,6 @@ def _limits_of_condition(condition: Expression, column: int, is_true: bool) -> L
         column <= row and m[column]      both
 
     If it is False, `column > row` has the bound row + 1. Return no limits if none are known.
-
-    Args:
-        condition: The condition, an i1.
-        column: The dimension of the scores that columns are along.
-        is_true: The value of the condition at visible columns.
     """
     is_constant = condition.number() is not None
     if not is_constant and condition.depends_on(column) and _depends_on_memory_only(condition):
@@ -313,18 +301,25 @@ def _limits_of_condition(condition: Expression, column: int, is_true: bool) -> L
     if op.name == ("arith.andi" if is_true else "arith.ori"):
         lhs, rhs = (_limits_of_condition(operand, column, is_true) for operand in operands)
         return lhs.intersected(rhs)
-    # A conjunction as a selection: `select c, x, false` is true where c and x are. Either operand of the selection may
-    # be the constant, which must be the value of the condition at hidden columns.
     if op.name == "arith.select":
-        selector, chosen, other = operands
-        for shown_selector, operand, constant in ((True, chosen, other), (False, other, chosen)):
-            if (value := constant.number()) is not None and bool(value) != is_true:
-                limits = _limits_of_condition(selector, column, shown_selector)
-                return limits.intersected(_limits_of_condition(operand, column, is_true))
+        return _limits_of_selected_condition(operands, column, is_true)
     is_negation = op.name == "arith.xori" and operands[1].number() in (1, -1, True)  # -1 is the signed i1 true
     if is_negation:
         return _limits_of_condition(operands[0], column, not is_true)
     return _limits_of_comparison(op, operands, column, is_true) if op.name == "arith.cmpi" else Limits()
+
+
+def _limits_of_selected_condition(operands: Sequence[Expression], column: int, is_true: bool) -> Limits:
+    """Return the limits of a `select` of two conditions, one of them constant: `select c, x, false` is `c and x`.
+
+    The constant must be the value of the condition at hidden columns, `not is_true`. Else there are no limits.
+    """
+    selector, chosen, other = operands  # of the `select`
+    for shown_selector, condition, constant in ((True, chosen, other), (False, other, chosen)):
+        if (value := constant.number()) is not None and bool(value) != is_true:
+            limits = _limits_of_condition(selector, column, shown_selector)
+            return limits.intersected(_limits_of_condition(condition, column, is_true))
+    return Limits()
 
 
 def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column: int, is_true: bool) -> Limits:
@@ -333,12 +328,6 @@ def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column:
     The limits are one bound, the exclusive end of these columns: row - 1 for `column + 2 <= row` if `is_true`, and for
     `column + 2 > row` if not. Return no limits unless the column plus a constant is compared with an upper bound that
     does not depend on the column. `column >= row` has none, nor has an unsigned comparison.
-
-    Args:
-        op: The comparison, `arith.cmpi`.
-        operands: Its operands.
-        column: The dimension of the scores that columns are along.
-        is_true: The value of the comparison at visible columns.
     """
     predicate = op.properties.get("predicate")
     relation = SIGNED_PREDICATES.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None

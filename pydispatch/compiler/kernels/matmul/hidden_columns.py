@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Flag, auto
 from math import inf
+from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
@@ -53,6 +54,37 @@ NEUTRAL_FLAGS = {
 }
 """Operation of a reduction -> flags of values that leave its result unchanged. In a sum, the value must be 0. In a
 maximum, it must be -inf, or a score of at most the fill, which the largest visible score exceeds."""
+
+
+class Rule(NamedTuple):
+    """Rule of arithmetic: if the operands of an operation have some flags, the result has others.
+
+    Attributes:
+        operations: The names of the operations that the rule is for.
+        left, right: The flags that the first and the second operand must have; none are required by `UNKNOWN`.
+        result: The flags that the result then has.
+    """
+
+    operations: tuple[str, ...]
+    left: HiddenFlags
+    right: HiddenFlags
+    result: HiddenFlags
+
+
+RULES = (
+    # exp(-inf) = 0, and exp of a negligible number is 0, too.
+    Rule(("math.exp", "math.exp2"), HiddenFlags.NEGATIVE_INFINITY, HiddenFlags.UNKNOWN, HiddenFlags.ZERO),
+    Rule(("math.exp", "math.exp2"), HiddenFlags.NEGLIGIBLE, HiddenFlags.UNKNOWN, HiddenFlags.ZERO),
+    # fill - largest score is negligible.
+    Rule(("arith.subf",), HiddenFlags.AT_MOST_FILL, HiddenFlags.AT_LEAST_LARGEST, HiddenFlags.NEGLIGIBLE),
+    # -inf + uniform = -inf - uniform = -inf.
+    Rule(
+        ("arith.addf", "arith.subf"), HiddenFlags.NEGATIVE_INFINITY, HiddenFlags.UNIFORM, HiddenFlags.NEGATIVE_INFINITY
+    ),
+    # 0 * uniform = 0 / uniform = 0.
+    Rule(("arith.mulf", "arith.divf"), HiddenFlags.ZERO, HiddenFlags.UNIFORM, HiddenFlags.ZERO),
+)
+"""Rules by which elementwise operations of a softmax compute a weight of 0 from a score that a mask hides."""
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
@@ -104,15 +136,10 @@ def _flags_of_constant(constant: float) -> HiddenFlags:
 
 
 def _flags_of_generic(op: Operation, operands: Sequence[HiddenFlags]) -> list[HiddenFlags]:
-    """Return the properties of each result of a generic at the columns that a mask hides.
+    """Return the properties of each result of a generic at hidden columns, from those of its operands.
 
-    Rows and columns are those of an attention's scores. A mask gives hidden columns a score of at most its fill, such
-    as -1e9 (`AT_MOST_FILL`). `UNIFORM` values are the same at all columns, `AT_LEAST_LARGEST` values at least the
-    largest score of the row. Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s
-    `AT_MOST_FILL`, m `UNIFORM` and `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns
-    add 0 to the sum.
-
-    operands: the properties of each operand at hidden columns.
+    Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s `AT_MOST_FILL`, m `UNIFORM` and
+    `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns add 0 to the sum.
     """
     generic = structured(op)
     # Operands of full rank must all have the same map: in a transposed operand, columns would be another dimension.
@@ -120,16 +147,15 @@ def _flags_of_generic(op: Operation, operands: Sequence[HiddenFlags]) -> list[Hi
     maps_of_full_rank = {m for m in generic.maps if len(m.results) == rank}
     if len(maps_of_full_rank) > 1:
         return [HiddenFlags.UNKNOWN for _ in op.results]
-    flags_in_body: dict[SSAValue, HiddenFlags] = dict(zip(generic.block.args, operands, strict=True))
     # An accumulator changes from column to column, so that it has no known properties in the body.
-    has_accumulators = bool(generic.reduced_loops)
-    accumulators = generic.block.args[len(generic.inputs) :] if has_accumulators else ()
+    accumulators = generic.block.args[len(generic.inputs) :] if generic.reduced_loops else ()
+    flags_in_body: dict[SSAValue, HiddenFlags] = dict(zip(generic.block.args, operands, strict=True))
     flags_in_body.update(dict.fromkeys(accumulators, HiddenFlags.UNKNOWN))
     *body, yield_op = generic.block.ops
     for inner in body:
         flags = _flags_of_result(inner, [_flags_of_scalar(v, flags_in_body) for v in inner.operands])
-        flags_in_body.update((result, flags) for result in inner.results)
-    if not has_accumulators:
+        flags_in_body.update(dict.fromkeys(inner.results, flags))
+    if not generic.reduced_loops:
         return [_flags_of_scalar(v, flags_in_body) for v in yield_op.operands]
     initial_flags = operands[len(generic.inputs) :]
     return [
@@ -143,10 +169,9 @@ def _flags_of_reduction(
 ) -> HiddenFlags:
     """Return the properties of the result of a reduction over columns: `UNIFORM` if hidden columns do not change it.
 
-    A mask gives hidden columns a score of at most its fill, such as -1e9. Hidden columns do not change a sum to which
-    each adds 0, nor a maximum with -inf or with scores of at most the fill. A maximum of scores is also
-    `AT_LEAST_LARGEST`: at least the largest score of the row. Return `UNKNOWN` for another operation, or if its initial
-    value is not the same at all columns.
+    Hidden columns do not change a sum to which each adds 0, nor a maximum with -inf or with scores of at most the fill.
+    A maximum of scores is also `AT_LEAST_LARGEST`. Return `UNKNOWN` for another operation, or if its initial value is
+    not the same at all columns.
 
     Args:
         total: The accumulator after one column, such as `acc + x`.
@@ -155,15 +180,12 @@ def _flags_of_reduction(
         flags_in_body: Scalar of the body -> its properties at hidden columns.
     """
     op = total.owner
-    if not isinstance(op, Operation) or accumulator not in op.operands:  # `total` is not computed from it
+    if not isinstance(op, Operation) or accumulator not in op.operands or HiddenFlags.UNIFORM not in initial:
         return HiddenFlags.UNKNOWN
-    is_initial_uniform = HiddenFlags.UNIFORM in initial
-    if not is_initial_uniform:
-        return HiddenFlags.UNKNOWN
-    neutral_flags = NEUTRAL_FLAGS.get(op.name)
-    addends = [_flags_of_scalar(v, flags_in_body) for v in op.operands if v is not accumulator]
     # The operands that are combined with the accumulator must leave it unchanged: each needs one of `neutral_flags`.
-    if neutral_flags is None or not addends or not all(neutral_flags & flags for flags in addends):
+    neutral_flags = NEUTRAL_FLAGS.get(op.name, HiddenFlags.UNKNOWN)
+    addends = [_flags_of_scalar(v, flags_in_body) for v in op.operands if v is not accumulator]
+    if not addends or not all(neutral_flags & flags for flags in addends):
         return HiddenFlags.UNKNOWN
     # Only scores have the flag `AT_MOST_FILL`: a maximum of values with this flag is the maximum of a row's scores.
     is_maximum_of_row = op.name in MAXIMA and all(HiddenFlags.AT_MOST_FILL in flags for flags in addends)
@@ -171,43 +193,25 @@ def _flags_of_reduction(
 
 
 def _flags_of_result(op: Operation, operands: Sequence[HiddenFlags]) -> HiddenFlags:
-    """Return the properties of the result of an elementwise operation at hidden columns.
-
-    A mask writes a low number, the fill, to hidden scores. A value is `UNIFORM` if it is the same at all columns, and
-    `NEGLIGIBLE` if its exponential is 0: `arith.subf` of a score (`AT_MOST_FILL`) and the maximum of the row
-    (`AT_LEAST_LARGEST`) is `NEGLIGIBLE`. If no rule applies, the result is `UNIFORM` if all operands are, else
-    `UNKNOWN`.
-
-    operands: the properties of each operand at hidden columns.
-    """
+    """Return the properties of the result of an elementwise operation at hidden columns, from those of its operands."""
     if (constant := Expression(op.results[0], ()).number()) is not None:
         return _flags_of_constant(constant)
-    is_pure = info_of(op).is_pure and bool(operands) and not op.regions
-    is_uniform = is_pure and all(HiddenFlags.UNIFORM in flags for flags in operands)
-    result = HiddenFlags.UNIFORM if is_uniform else HiddenFlags.UNKNOWN
     # A uniform condition selects the same operand at all columns. Which one is not known: the result has the flags that
     # both have.
     if op.name == "arith.select":
         condition, chosen, other = operands
         return (chosen & other) if HiddenFlags.UNIFORM in condition else HiddenFlags.UNKNOWN
-    left = operands[0] if operands else HiddenFlags.UNKNOWN
-    right = operands[1] if len(operands) > 1 else HiddenFlags.UNKNOWN
     if op.name in ("arith.extf", "arith.truncf"):  # a conversion preserves all properties
-        return left
-    is_right_uniform = HiddenFlags.UNIFORM in right
-    # The maximum of uniform values, one of which is at least the largest score, is at least the largest score.
-    if op.name in MAXIMA and is_uniform and any(HiddenFlags.AT_LEAST_LARGEST in flags for flags in operands):
-        return result | HiddenFlags.AT_LEAST_LARGEST
-    # exp(-inf) = 0, and exp of a negligible number, too.
-    if op.name in ("math.exp", "math.exp2") and left & (HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.NEGLIGIBLE):
-        return result | HiddenFlags.ZERO
-    # fill - largest score is negligible.
-    if op.name == "arith.subf" and HiddenFlags.AT_MOST_FILL in left and HiddenFlags.AT_LEAST_LARGEST in right:
-        result |= HiddenFlags.NEGLIGIBLE
-    # -inf + uniform = -inf - uniform = -inf.
-    if op.name in ("arith.subf", "arith.addf") and HiddenFlags.NEGATIVE_INFINITY in left and is_right_uniform:
-        return result | HiddenFlags.NEGATIVE_INFINITY
-    # 0 * uniform = 0 / uniform = 0.
-    if op.name in ("arith.divf", "arith.mulf") and HiddenFlags.ZERO in left and is_right_uniform:
-        return result | HiddenFlags.ZERO
+        return operands[0]
+    result = HiddenFlags.UNKNOWN
+    is_pure = info_of(op).is_pure and bool(operands) and not op.regions
+    if is_pure and all(HiddenFlags.UNIFORM in flags for flags in operands):
+        result = HiddenFlags.UNIFORM
+        # The maximum of values, one of which is at least the largest score, is at least the largest score.
+        if op.name in MAXIMA and any(HiddenFlags.AT_LEAST_LARGEST in flags for flags in operands):
+            result |= HiddenFlags.AT_LEAST_LARGEST
+    left, right, *_ = (*operands, HiddenFlags.UNKNOWN, HiddenFlags.UNKNOWN)
+    for rule in RULES:
+        if op.name in rule.operations and rule.left in left and rule.right in right:
+            result |= rule.result
     return result
