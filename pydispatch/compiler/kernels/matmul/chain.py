@@ -7,7 +7,7 @@ product, so that neither the products of queries and keys nor their softmax leav
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import DimCache, dependents, matching_dims
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.ir.op_info import Cost, info_of
-from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 MAX_COLUMNS = 4096
@@ -124,164 +124,148 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
 
     operations: all operations of a dispatch, in execution order.
     """
-    # There must be two contractions, of which the second depends on the first.
-    candidates = contractions(operations)
-    if len(candidates) != 2:
+    products = contractions(operations)
+    if len(products) != 2:
         return None
-    first, second = candidates
-    members = set(operations)
-    after_first = dependents(first.op, operations)
-    if second.op not in after_first:
-        return None
-    cache: DimCache = {}
-    scores = _find_scores(first, second, after_first, members, cache)
-    rows = second.tensor_of(second.a)
+    first, second = products
+    dispatch = _Dispatch(dict.fromkeys(operations), first, second, after_first=dependents(first.op, operations))
     # The kernel has a buffer of `rows`: factor A of the second product must be its elements, not a function of them.
-    if scores is None or not second.a.is_element:
+    rows = second.tensor_of(second.a)
+    scores = dispatch.scores() if second.op in dispatch.after_first and second.a.is_element else None
+    has_row_operations = rows is not scores and rows.owner in dispatch.after_first
+    if scores is None or not has_row_operations:
         return None
-    has_row_operations = rows is not scores and rows.owner in after_first
-    if not has_row_operations:
-        return None
-    # The kernel stores only results of the second product: no operation outside of the dispatch may read other values.
-    parts = _split_into_parts(first, second, scores, after_first, operations, cache)
-    if parts is None or any(_is_used_outside(op, members) for op in (*parts.first_product, *parts.row_operations)):
+    parts = dispatch.split(scores, rows)
+    if parts is None:
         return None
     chain = Chain(first=first, second=second, scores=scores, rows=rows, parts=parts)
-    # The kernel has no tensors of gathered pages, such as pages of keys: its products read the pages themselves.
-    if any(_is_used_outside(op, members) for op in chain.gathers & members):
+    # The kernel stores only results of the second product. Nor does it have tensors of gathered pages, such as pages of
+    # keys: its products read the pages themselves. No operation outside of the dispatch may read these values.
+    not_stored = (*parts.first_product, *parts.row_operations, *(chain.gathers & dispatch.operations.keys()))
+    if any(map(dispatch.is_used_outside, not_stored)):
         return None
     return chain if _has_kernel(chain) and _are_rows_independent(chain) else None
 
 
-def _is_used_outside(op: Operation, members: set[Operation]) -> bool:
-    """Return whether an operation outside of `members` uses a result of `op`, which the kernel then has to store.
+@dataclass(frozen=True)
+class _Dispatch:
+    """Operations of a dispatch with two contractions, the second of which depends on the first.
 
-    Return False for an `op` that is free to duplicate, such as a constant: its users outside compute it again.
-    """
-    is_free = info_of(op).cost is Cost.FREE
-    return not is_free and any(use.operation not in members for result in op.results for use in result.uses)
-
-
-def _find_scores(
-    first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation], cache: DimCache
-) -> SSAValue | None:
-    """Return the tensor at which the elementwise operations on the first product end and the row-wise ones begin.
-
-    Each element of the tensor depends on one element of the product, at the same indices. An operation that is not
-    elementwise on the product reads the tensor. In `s = 0.5 * product; m = max(s) of each row; p = exp(s - m)` the
-    tensor is s, which the maximum reads.
-
-    Return None if there is not exactly one such tensor. Return None, too, if an operation outside of the dispatch reads
-    the product or an elementwise function of it: the kernel stores neither.
-
-    Args:
+    Attributes:
+        operations: All operations of the dispatch, in execution order: the keys are an ordered set.
         first, second: The contractions.
-        after: The operations that depend on the first contraction.
-        members: All operations of the dispatch.
-        cache: Results of `matching_dims` for the first product.
-    """
-    product = first.op.results[0]
-    candidates: list[SSAValue] = []
-    dims = list(range(len(shape_of(product))))
-    for value in (product, *(r for op in after if op is not second.op for r in op.results)):
-        # Its elements must depend on those of the product at the same indices, not with dimensions in another order.
-        is_elementwise = isinstance(value.type, TensorType) and matching_dims(value, product, cache) == dims
-        if not is_elementwise:
-            continue
-        users = [use.operation for use in value.uses]
-        if any(user not in members for user in users):
-            return None
-        # Elementwise operations end at the value if a user is not elementwise on the product.
-        if any(all(matching_dims(r, product, cache) is None for r in user.results) for user in users):
-            candidates.append(value)
-    return candidates[0] if len(candidates) == 1 else None
-
-
-def _split_into_parts(
-    first: Contraction,
-    second: Contraction,
-    scores: SSAValue,
-    after_first: Collection[Operation],
-    operations: Sequence[Operation],
-    cache: DimCache,
-) -> ChainParts | None:
-    """Split the operations into the three parts of a chain: first product, row-wise operations, second product.
-
-    Exactly two tensors must cross between parts: the scores, from the first part to the second, and the rows, from the
-    second to the third. Operations that are free to duplicate (`Cost.FREE`, such as constants and `tensor.empty`) are
-    appended to every part, so that their results do not cross.
-
-    Return None if other values cross, or if several parts need an operation that is not free to duplicate.
-
-    Args:
-        first, second: The contractions.
-        scores: The first product, or an elementwise function of it, which row-wise operations read.
         after_first: The operations that depend on the first contraction.
-        operations: All operations of the dispatch, in execution order.
-        cache: Results of `matching_dims` for the first product.
+        dim_cache: Results of `matching_dims` for the first product.
     """
-    part_of = _part_of(first, second, after_first, operations, cache)
-    if part_of is None:
-        return None
-    parts = ChainParts(first_product=[], row_operations=[], second_product=[])
-    for op in operations:
-        for part in Part:
-            if info_of(op).cost is Cost.FREE or part_of[op] == part:
-                parts[part].append(op)  # the values of `Part` are the positions of the fields
-    crossing: set[SSAValue] = set()  # values that an operation of one part computes, and one of another part reads
-    for op in operations:
-        for value in inputs_of(op):
-            producer = value.owner
-            if not isinstance(producer, Operation) or producer not in part_of:
+
+    operations: dict[Operation, None]
+    first: Contraction
+    second: Contraction
+    after_first: Collection[Operation]
+    dim_cache: DimCache = field(default_factory=dict)
+
+    def dims_of(self, value: SSAValue) -> list[int] | None:
+        """Return the dimensions of the first product along the axes of `value`; None if it is not elementwise on it."""
+        return matching_dims(value, self.first.op.results[0], self.dim_cache)
+
+    def is_used_outside(self, op: Operation) -> bool:
+        """Return whether an operation outside of the dispatch uses a result of `op`, which the kernel must then store.
+
+        Return False for an `op` that is free to duplicate, such as a constant: its users outside compute it again.
+        """
+        users = (use.operation for result in op.results for use in result.uses)
+        return not _is_free(op) and any(user not in self.operations for user in users)
+
+    def scores(self) -> SSAValue | None:
+        """Return the tensor at which the elementwise operations on the first product end and the row-wise ones begin.
+
+        Each element of the tensor depends on one element of the product, at the same indices. An operation that is not
+        elementwise on the product reads the tensor. In `s = 0.5 * product; m = max(s) of each row; p = exp(s - m)` the
+        tensor is s, which the maximum reads.
+
+        Return None if there is not exactly one such tensor. Return None, too, if an operation outside of the dispatch
+        reads the product or an elementwise function of it: the kernel stores neither.
+        """
+        product = self.first.op.results[0]
+        same_dims = list(range(len(shape_of(product))))
+        results = (r for op in self.after_first if op is not self.second.op for r in op.results)
+        candidates: list[SSAValue] = []
+        for value in (product, *results):
+            # Its elements must depend on those of the product at the same indices, not with dimensions in other order.
+            if not isinstance(value.type, TensorType) or self.dims_of(value) != same_dims:
                 continue
-            is_duplicated = info_of(producer).cost is Cost.FREE
-            if part_of[op] != part_of[producer] and not is_duplicated:
-                crossing.add(value)
-    rows = second.tensor_of(second.a)
-    return parts if crossing == {scores, rows} else None
+            users = [use.operation for use in value.uses]
+            if any(user not in self.operations for user in users):
+                return None
+            # Elementwise operations end at the value if a user is not elementwise on the product.
+            if any(all(self.dims_of(r) is None for r in user.results) for user in users):
+                candidates.append(value)
+        return candidates[0] if len(candidates) == 1 else None
 
+    def split(self, scores: SSAValue, rows: SSAValue) -> ChainParts | None:
+        """Split the operations into the three parts of a chain: first product, row-wise operations, second product.
 
-def _part_of(
-    first: Contraction,
-    second: Contraction,
-    after_first: Collection[Operation],
-    operations: Sequence[Operation],
-    cache: DimCache,
-) -> dict[Operation, Part] | None:
-    """Return the part of each operation: the first product up to the scores, then row-wise operations up to the rows.
+        Exactly two tensors must cross between parts: the scores, from the first part to the second, and the rows, from
+        the second to the third. Operations that are free to duplicate (such as constants and `tensor.empty`) are in
+        every part, so that their results do not cross.
 
-    The scores are the last elementwise function of the first product, the rows the factor A of the second one.
+        Return None if other values cross, or if several parts need an operation that is not free to duplicate.
 
-    An operation that does not depend on a product is in the part of its users. If the users are in several parts, or
-    there are none, the operation must be free to duplicate (such as a constant), and gets the first of these parts.
-    Otherwise, return None.
-
-    Args:
-        first, second: The contractions.
-        after_first: The operations that depend on the first contraction.
-        operations: All operations of the dispatch, in execution order.
-        cache: Results of `matching_dims` for the first product.
-    """
-    # The operations that depend on a product.
-    after_second = dependents(second.op, operations)
-    product = first.op.results[0]
-    part_of: dict[Operation, Part] = {first.op: Part.FIRST_PRODUCT, second.op: Part.SECOND_PRODUCT}
-    for op in operations:
-        if op in after_second:
-            part_of[op] = Part.SECOND_PRODUCT
-        elif op in after_first and op not in part_of:
-            is_elementwise = all(matching_dims(r, product, cache) is not None for r in op.results)  # on the product
-            part_of[op] = Part.FIRST_PRODUCT if is_elementwise else Part.ROW_OPERATIONS
-    # The others, from their users. These are later, so that from the last operation on, their parts are known.
-    for op in reversed(operations):
-        if op in part_of:
-            continue
-        users = [user for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))]
-        parts = {part_of[user] for user in users}
-        if len(parts) != 1 and info_of(op).cost is not Cost.FREE:
+        Args:
+            scores: The first product, or an elementwise function of it, which row-wise operations read.
+            rows: Factor A of the second product.
+        """
+        part_of = self._part_of_operations()
+        if part_of is None:
             return None
-        part_of[op] = min(parts, default=Part.FIRST_PRODUCT)
-    return part_of
+        parts = ([op for op in self.operations if _is_free(op) or part_of[op] == part] for part in Part)
+        crossing: set[SSAValue] = set()  # values that an operation of one part computes, and one of another part reads
+        for op in self.operations:
+            for value in inputs_of(op):
+                producer = value.owner
+                if not isinstance(producer, Operation) or producer not in part_of or _is_free(producer):
+                    continue
+                if part_of[producer] != part_of[op]:
+                    crossing.add(value)
+        return ChainParts(*parts) if crossing == {scores, rows} else None
+
+    def _part_of_operations(self) -> dict[Operation, Part] | None:
+        """Return the part of each operation.
+
+        An operation that does not depend on a product is in the part of its users. If the users are in several parts,
+        or there are none, the operation must be free to duplicate, and gets the first of these parts. Otherwise, return
+        None.
+        """
+        part_of = self._part_of_dependents()
+        # The users of an operation are later, so that from the last operation on, their parts are known.
+        for op in reversed(self.operations):
+            if op in part_of:
+                continue
+            users = [
+                user for user in self.operations if user in part_of and any(v.owner is op for v in inputs_of(user))
+            ]
+            parts = {part_of[user] for user in users}
+            if len(parts) != 1 and not _is_free(op):
+                return None
+            part_of[op] = min(parts, default=Part.FIRST_PRODUCT)
+        return part_of
+
+    def _part_of_dependents(self) -> dict[Operation, Part]:
+        """Return the part of each operation that is or depends on a product."""
+        after_second = dependents(self.second.op, self.operations)
+        part_of = {self.first.op: Part.FIRST_PRODUCT, self.second.op: Part.SECOND_PRODUCT}
+        for op in self.after_first:
+            if op in after_second:
+                part_of[op] = Part.SECOND_PRODUCT
+            elif op is not self.second.op:
+                is_elementwise = all(self.dims_of(r) is not None for r in op.results)  # on the first product
+                part_of[op] = Part.FIRST_PRODUCT if is_elementwise else Part.ROW_OPERATIONS
+        return part_of
+
+
+def _is_free(op: Operation) -> bool:
+    """Return whether an operation, such as a constant or `tensor.empty`, is free to duplicate."""
+    return info_of(op).cost is Cost.FREE
 
 
 def _has_kernel(chain: Chain) -> bool:
@@ -317,11 +301,8 @@ def _have_equal_rows(chain: Chain) -> bool:
     reads_diagonal = len(set(second_loops)) != len(second_loops)  # one loop indexes two dimensions
     if reads_diagonal or NO_DIM in first_loops:
         return False
-    # The last dimension, the columns, is N of the first product and K of the second.
+    # The last dimension, the columns. A first product without N is a set of dot products: it has no columns.
     if first_loops[-1] != first.n or second_loops[-1] != second.k:
-        return False
-    are_dot_products = {first.m, first.n, second.m, second.n} == {None}
-    if are_dot_products:  # the kernel computes tiles of rows and columns
         return False
     if second.m is not None and second.m not in second_loops:
         return False
@@ -375,19 +356,29 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
         is_pointwise = rule is not None and rule.is_pointwise(op)
         have_same_axes = all(dims == first_dims for _, dims in reads)
         return [first_dims] * len(op.results) if is_pointwise and have_same_axes else None
-    # Each loop of a generic must run along one dimension of the scores, the same in all operands that it indexes.
-    generic, dim_of_loop = structured(op), dict[int, int]()
-    for ordinal, dims in reads:
-        for loop, dim in zip(_dims_of(generic.maps[ordinal]), dims, strict=True):
-            if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
-                return None
-    # Two loops along one dimension would combine elements of different rows, or of different columns.
-    has_two_loops_along_a_dim = len(set(dim_of_loop.values())) < len(dim_of_loop)
-    reduces_other_dim = any(dim_of_loop.get(loop) != column for loop in generic.reduced_loops)
-    if has_two_loops_along_a_dim or reduces_other_dim:
+    generic = structured(op)
+    dim_of_loop = _dim_of_loop(generic, reads)
+    if dim_of_loop is None or any(dim_of_loop.get(loop) != column for loop in generic.reduced_loops):
         return None
     loops_of_results = [_dims_of(map_) for map_ in generic.output_maps]
     # An axis of a result must not be a loop over other tensors alone, or an index that is no loop (`NO_DIM`).
     if any(loop not in dim_of_loop for loops in loops_of_results for loop in loops):
         return None
     return [[dim_of_loop[loop] for loop in loops] for loops in loops_of_results]
+
+
+def _dim_of_loop(generic: Structured, reads: Sequence[tuple[int, list[int]]]) -> dict[int, int] | None:
+    """Return, for each loop of a generic that indexes a dependent operand, the dimension of the scores it runs along.
+
+    Return None if a loop runs along two dimensions. Return None, too, if two loops run along one dimension: they would
+    combine elements of different rows, or of different columns.
+
+    reads: for each operand that depends on the scores, (its ordinal, dimensions of the scores along its axes).
+    """
+    dim_of_loop: dict[int, int] = {}
+    for ordinal, dims in reads:
+        for loop, dim in zip(_dims_of(generic.maps[ordinal]), dims, strict=True):
+            if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
+                return None
+    has_two_loops_along_a_dim = len(set(dim_of_loop.values())) < len(dim_of_loop)
+    return None if has_two_loops_along_a_dim else dim_of_loop

@@ -99,7 +99,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     shape = shape_of(gathered)
     axis = _merged_dim(reshape)  # dimension `axis` of `gathered` counts entries of the table, `axis` + 1 rows of a page
     is_empty_or_dynamic = min(shape) < 1
-    if axis is None or is_empty_or_dynamic:
+    if axis is None or is_empty_or_dynamic or shape[axis + 1] < MIN_PAGE_ROWS:
         return None
     # Follow `gathered` to the `tensor.extract` that reads an element source[page number, indices ...].
     expression, operations = _gathered_element(Expression(gathered, tuple(range(len(shape)))))
@@ -108,20 +108,17 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
         return None
     source, page_number, *indices = extract.operands
     page = expression.of(page_number)  # as an expression of the gather's dimensions
-    # The indices in a page must be the dimensions after the table's entries, each once: the rows and the others.
-    strides = _strides_in_page(expression, indices, shape, shape_of(source)[1:])
+    # The dimensions after the table's entries, the rows and the others, must be the indices in a page, each once.
     page_dims = list(range(axis + 1, len(shape)))
-    if strides is None or sorted(strides) != page_dims:
-        return None
-    rows = shape[axis + 1]
-    if any(page.depends_on(d) for d in page_dims) or rows < MIN_PAGE_ROWS:
+    strides = _strides_in_page(expression, indices, shape, shape_of(source)[1:])
+    if strides is None or sorted(strides) != page_dims or any(map(page.depends_on, page_dims)):
         return None
     return GatheredPages(
         page=page,
         source=source,
         operations=(*operations, reshape),
         axis=axis,
-        rows=rows,
+        rows=shape[axis + 1],
         strides=(*[0] * axis, *(strides[d] for d in page_dims)),
     )
 
