@@ -9,6 +9,7 @@ high halves the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -20,6 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import INTEGER_BYTES
+from pydispatch.ir.structured import Structured
 
 WORD_BYTES = 4
 """Size in bytes of a group: the weights of a column at adjacent indices of K that are packed into one word. The
@@ -173,21 +175,6 @@ def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
     return None
 
 
-def _split_last(
-    body: _Body, value: SSAValue, kind: type[Operation], dims: tuple[int, int, int]
-) -> tuple[SSAValue, float | PerBlock | None]:
-    """Return the left and the right operand of the operation of the class `kind` that computes `value`.
-
-    The right one must be a constant, or a tensor with an element for each index of `dims` (panel, block, column). If it
-    is neither, or another operation computes `value`, return (`value`, None).
-    """
-    if not isinstance(value.owner, kind):
-        return value, None
-    inner, operand = value.owner.operands
-    parameter = body.parameter(operand, dims)
-    return (value, None) if parameter is None else (inner, parameter)
-
-
 def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> BlockQuantized | None:
     """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards.
 
@@ -215,17 +202,18 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
     if not isinstance(argument, BlockArgument) or dims is None:
         return None
     panel, block, _, column, *_ = dims
-    body = _Body(contraction, weights)
+    body = _Body(contraction.generic, dims=(panel, block, column))
     # Each call removes the last operation from `value`, and returns its other operand, a number or a tensor. Without
     # such an operation, `value` stays as it is, and the operand is None.
-    value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
-    value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
-    value, zero = _split_last(body, value, arith.SubfOp, (panel, block, column))
+    value, offset = body.split_last(weights.value, arith.AddfOp)
+    value, scale = body.split_last(value, arith.MulfOp)
+    value, zero = body.split_last(value, arith.SubfOp)
     if isinstance(offset, float) or isinstance(scale, float):  # kernels read scales and offsets from tensors only
         return None
     if isinstance(zero, float) and not is_zero_point(zero):
         return None
-    if not body.is_unsigned_integer(value):
+    is_integer_of_panels = _unsigned_element(value) is contraction.element_of(weights)
+    if not is_integer_of_panels:
         return None
     match = BlockQuantized(
         contraction=contraction,
@@ -288,48 +276,55 @@ class _Body:
     """The body of a contraction, as far as it computes the weights.
 
     Attributes:
-        contraction: The contraction.
-        weights: Its factor that is unpacked from panels.
+        generic: The contraction.
+        dims: The loops over panels, over blocks, and over the columns of a panel.
     """
 
-    contraction: Contraction
-    weights: Factor
+    generic: Structured
+    dims: tuple[int, int, int]
 
-    def parameter(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
+    def split_last(self, value: SSAValue, kind: type[Operation]) -> tuple[SSAValue, float | PerBlock | None]:
+        """Return the left and the right operand of the operation of the class `kind` that computes `value`.
+
+        The right one must be a parameter of weights: a constant, or a tensor. If it is neither, or another operation
+        computes `value`, return (`value`, None).
+        """
+        if not isinstance(value.owner, kind):
+            return value, None
+        inner, operand = value.owner.operands
+        parameter = self._parameter(operand)
+        return (value, None) if parameter is None else (inner, parameter)
+
+    def _parameter(self, value: SSAValue) -> float | PerBlock | None:
         """Return a zero point, scale or offset as a constant or a tensor; None for another value.
 
-        Weights are stored in panels, a fixed number of adjacent columns each; a block is the adjacent steps of K whose
-        weights in a column share these parameters. A constant of 8.0 is the float 8.0. A tensor has elements of f32, of
-        f16 or bf16 that the body extends to f32, or unsigned bytes that it converts by `sitofp(extui(x))`. The body
-        reads the tensor at (panel, block, column), or at (panel, column) if all blocks of a column share an element.
-
-        Args:
-            value: The operand of the body's operation.
-            dims: The loops over panels, over blocks, and over the columns of a panel.
+        A tensor has elements of f32, of f16 or bf16 that the body extends to f32, or unsigned bytes that it converts by
+        `sitofp(extui(x))`.
         """
-        generic = self.contraction.generic
         unsigned_element = _unsigned_element(value)
-        is_integer = unsigned_element is not None
-        # The value before its conversion to f32.
         if unsigned_element is not None:
-            value = unsigned_element
-        elif isinstance(value.owner, arith.ExtFOp):
+            return self._tensor_of(unsigned_element, types=(i8,))
+        if isinstance(value.owner, arith.ExtFOp):
             value = value.owner.operands[0]
-        # A tensor: the value is an element of an input of the contraction.
-        if isinstance(value, BlockArgument) and value.owner is generic.block:
-            loops = _dims(generic.maps[value.index])
-            panel, _, column = dims
-            types = (i8,) if is_integer else (f32, f16, bf16)
-            is_indexed_by_columns = loops in (dims, (panel, column))
-            if not is_indexed_by_columns or value.type not in types:
-                return None
-            return PerBlock(tensor=generic.inputs[value.index], has_blocks=loops == dims)
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-        return float(constant.value.data) if isinstance(constant, FloatAttr) else None
+        if isinstance(constant, FloatAttr):
+            return float(constant.value.data)
+        return self._tensor_of(value, types=(f32, f16, bf16))
 
-    def is_unsigned_integer(self, value: SSAValue) -> bool:
-        """Return whether a value is the integer of a weight in the panels, read as unsigned and converted to f32."""
-        return _unsigned_element(value) is self.contraction.element_of(self.weights)
+    def _tensor_of(self, element: SSAValue, types: Sequence[Attribute]) -> PerBlock | None:
+        """Return the tensor of which the body reads `element`, an element for each block of weights or each column.
+
+        The element must have one of `types`. The body must read the tensor at (panel, block, column), or at (panel,
+        column) if all blocks of a column share an element. Otherwise, return None.
+        """
+        if not isinstance(element, BlockArgument) or element.owner is not self.generic.block:
+            return None
+        loops = _dims(self.generic.maps[element.index])
+        panel, _, column = self.dims
+        is_indexed_by_columns = loops in (self.dims, (panel, column))
+        if not is_indexed_by_columns or element.type not in types:
+            return None
+        return PerBlock(tensor=self.generic.inputs[element.index], has_blocks=loops == self.dims)
 
 
 def _unsigned_element(value: SSAValue) -> SSAValue | None:

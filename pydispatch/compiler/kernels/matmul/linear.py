@@ -58,7 +58,6 @@ def linear_index(expression: AffineExpr) -> LinearIndex | None:
     The linear index has pairs of (loop, coefficient), ordered by loop, and a constant: `(d3 + 2 * d0) + 5` has the
     terms ((0, 2), (3, 1)) and the constant 5.
     """
-    # A loop, a constant, a sum, or a product by a constant.
     if isinstance(expression, AffineDimExpr):
         return LinearIndex(terms=((expression.position, 1),), constant=0)
     if isinstance(expression, AffineConstantExpr):
@@ -69,15 +68,22 @@ def linear_index(expression: AffineExpr) -> LinearIndex | None:
     if left is None or right is None:
         return None
     if expression.kind is AffineBinaryOpKind.Add:
-        coefficients = dict(left.terms)
-        for dim, coefficient in right.terms:
-            coefficients[dim] = coefficients.get(dim, 0) + coefficient
-        return LinearIndex(tuple(sorted(coefficients.items())), left.constant + right.constant)
+        return _sum(left, right)
     if expression.kind is AffineBinaryOpKind.Mul:
-        if left.terms and not right.terms:
-            left, right = right, left  # the constant is now `left`
-        multiplier, is_left_constant = left.constant, not left.terms
-        if not is_left_constant or multiplier < 1:
-            return None
-        return LinearIndex(tuple((d, c * multiplier) for d, c in right.terms), right.constant * multiplier)
+        return _product(right, left) if left.terms else _product(left, right)
     return None
+
+
+def _sum(left: LinearIndex, right: LinearIndex) -> LinearIndex:
+    coefficients = dict(left.terms)
+    for dim, coefficient in right.terms:
+        coefficients[dim] = coefficients.get(dim, 0) + coefficient
+    return LinearIndex(tuple(sorted(coefficients.items())), left.constant + right.constant)
+
+
+def _product(multiplier: LinearIndex, index: LinearIndex) -> LinearIndex | None:
+    """Return a linear index times another; None if `multiplier` is no constant of at least 1."""
+    factor = multiplier.constant
+    if multiplier.terms or factor < 1:
+        return None
+    return LinearIndex(tuple((dim, c * factor) for dim, c in index.terms), index.constant * factor)

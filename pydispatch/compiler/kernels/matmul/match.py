@@ -205,19 +205,14 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     reads_accumulator = any(ordinal >= len(generic.inputs) for ordinal in ordinals)
     if not ordinals or reads_accumulator:
         return None
-
-    def extent_of_reads(ordinal: int) -> tuple[int, int]:
-        """Return (number of loops that index an input, its rank). The main input has the greatest pair."""
-        return len(dims_in(generic.maps[ordinal])), len(generic.maps[ordinal].results)
-
-    main = max(ordinals, key=extent_of_reads)
-    coordinates = tuple(c for r in generic.maps[main].results if (c := linear_index(r)) is not None)
-    has_other_index = len(coordinates) < len(generic.maps[main].results)  # one that is not linear
-    if has_other_index:
-        return None
+    # The main input is indexed by most loops; of several such inputs, it has the most dimensions.
+    maps = {ordinal: generic.maps[ordinal] for ordinal in ordinals}
+    main = max(ordinals, key=lambda ordinal: (len(dims_in(maps[ordinal])), len(maps[ordinal].results)))
+    coordinates = tuple(c for r in maps[main].results if (c := linear_index(r)) is not None)
+    has_only_linear_indices = len(coordinates) == len(maps[main].results)
     # All inputs must be indexed by some of the main input's coordinates, or by constants; `positions` states which.
-    inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
-    if len(inputs) < len(ordinals):
+    inputs = {i: positions for i, map_ in maps.items() if (positions := _positions(map_, coordinates)) is not None}
+    if not has_only_linear_indices or len(inputs) < len(maps):
         return None
     return Factor(
         value=value,
@@ -296,34 +291,17 @@ def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]
 def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
     """Choose the dimensions that serve as M, N and K, and return the contraction; None if plain loops are better.
 
-    K must index each factor in exactly one coordinate. A dimension that indexes a factor twice (`A[i, i]`) is not
-    eligible: the elements of a diagonal do not fill a tile. All other dimensions become outer ones or reductions.
-
-    Return None, too, if a reduced dimension indexes neither factor.
+    N decides which factor is B. All dimensions without a role become outer ones or reductions. Return None, too, if a
+    reduced dimension indexes neither factor.
     """
-    # The reduced dimensions that may be K.
-    eligible = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
     is_each_reduction_read = set(generic.reduced_loops) <= first.dims | second.dims
-    if not eligible or not is_each_reduction_read:
-        return None
-    # N decides which factor is B, M is a dimension of the other one.
-    roles = _choose_n(generic, first, second)
+    roles = _choose_n(generic, first, second) if is_each_reduction_read else None
     if roles is None:
         return None
     a, b, n = roles
-    m = _choose_m(generic, a, b)
-
-    def preference_for_k(dim: int) -> tuple[bool, bool, bool, int, int]:
-        """Return a sort key of `dim`, which is greatest for the best K of the factors `a` and `b`.
-
-        Most important is that K has more than one step, then that it is contiguous in A, then in B, then its size. The
-        number of the dimension comes last: of equal dimensions, the innermost is K.
-        """
-        size = _static_size(generic, dim)
-        return size > 1, a.is_contiguous(dim), b.is_contiguous(dim), size, dim
-
-    # K, and the dimensions that have none of these roles.
-    k = max(eligible, key=preference_for_k)
+    m, k = _choose_m(generic, a, b), _choose_k(generic, a, b)
+    if k is None:
+        return None
     outer = tuple(d for d in generic.out_dims if d not in (m, n))
     # Without N there is no M either: each result is a dot product. Plain loops vectorise it better if K is strided in a
     # factor, or if there are several results, whose dimensions are all outer ones.
@@ -354,26 +332,27 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     Return None if no dimension can be N although one indexes a single factor, such as d0 in X[2 * d0, d1]: the product
     is then neither a matrix product nor a set of dot products.
     """
-    parallel, indices_of_c = set(generic.out_dims), generic.output_maps[0].results
-    last_index = indices_of_c[-1] if indices_of_c else None
-    last_dim = last_index.position if isinstance(last_index, AffineDimExpr) else None
-    best_score: int | None = None
-    roles: tuple[Factor, Factor, int | None] = (first, second, None)
-    for a, b in ((first, second), (second, first)):
-        for dim in _candidates_for_n(a, b, parallel):
-            # N contiguous in C counts most: stores of whole vectors. Contiguous in B is next: loads of whole vectors.
-            # The penalty of an N that fills no vector leaves it at most 4 + 3 + 2 - 6 = 3, less than the score of any
-            # dimension that is contiguous in C and fills a vector.
-            is_contiguous_in_c = dim == last_dim
-            is_plain_index = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
-            fills_no_vector = _static_size(generic, dim) < 4
-            score = 4 * is_contiguous_in_c + 3 * b.is_contiguous(dim) + 2 * is_plain_index - 6 * fills_no_vector
-            if best_score is None or score > best_score:
-                best_score, roles = score, (a, b, dim)
+    parallel = set(generic.out_dims)
+    candidates = [(first, second, dim) for dim in _candidates_for_n(first, second, parallel)]
+    candidates += [(second, first, dim) for dim in _candidates_for_n(second, first, parallel)]
+    if candidates:  # `max` returns the first one of equal score
+        return max(candidates, key=lambda candidate: _score_of_n(generic, b=candidate[1], dim=candidate[2]))
     indexes_one_factor_alone = any((d in first.dims) != (d in second.dims) for d in parallel)
-    if best_score is None and indexes_one_factor_alone:
-        return None
-    return roles
+    return None if indexes_one_factor_alone else (first, second, None)
+
+
+def _score_of_n(generic: Structured, b: Factor, dim: int) -> int:
+    """Return how well `dim` serves as N, if `b` is B: an N that is contiguous in C and B has the highest score.
+
+    If N is contiguous in C, whole vectors are stored, and if it is contiguous in B, whole vectors are loaded. An N too
+    short for a vector has a negative score, or one of at most 4 + 3 + 2 - 6 = 3. Any N contiguous in C that fills a
+    vector has at least 4, and is preferred to it.
+    """
+    indices_of_c = generic.output_maps[0].results
+    is_contiguous_in_c = indices_of_c[-1] == AffineDimExpr(dim)
+    is_plain_index = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+    fills_no_vector = _static_size(generic, dim) < 4
+    return 4 * is_contiguous_in_c + 3 * b.is_contiguous(dim) + 2 * is_plain_index - 6 * fills_no_vector
 
 
 def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
@@ -397,6 +376,26 @@ def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
         return min(_static_size(generic, dim), most_rows), a.is_contiguous(dim), dim
 
     return max(candidates, key=preference, default=None)
+
+
+def _choose_k(generic: Structured, a: Factor, b: Factor) -> int | None:
+    """Return the reduced dimension that serves as K; None if there is none.
+
+    K must index each factor in exactly one coordinate. A dimension that indexes a factor twice (`A[i, i]`) is not
+    eligible: the elements of a diagonal do not fill a tile.
+    """
+    eligible = [d for d in generic.reduced_loops if len(a.positions_of(d)) == len(b.positions_of(d)) == 1]
+
+    def preference(dim: int) -> tuple[bool, bool, bool, int, int]:
+        """Return a sort key of `dim`, which is greatest for the best K.
+
+        Most important is that K has more than one step, then that it is contiguous in A, then in B, then its size. The
+        number of the dimension comes last: of equal dimensions, the innermost is K.
+        """
+        size = _static_size(generic, dim)
+        return size > 1, a.is_contiguous(dim), b.is_contiguous(dim), size, dim
+
+    return max(eligible, key=preference, default=None)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:
