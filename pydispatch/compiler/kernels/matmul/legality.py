@@ -133,26 +133,25 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     Packing copies the part of a factor that a tile reads into workgroup memory. It computes an element of a producer
     once per tile that reads the element, so producers must be inexpensive: copies and short elementwise operations.
     """
-    if op.name == "linalg.generic":
-        # A convolution that an earlier pass has converted to channels-last reads a transposed image; the pass has set
-        # `KEPT_ORDER`. The transposition is a dispatch of its own: packing would transpose the image again for each
-        # tile of channels.
-        is_converted = KEPT_ORDER in contraction.op.attributes
-        if is_converted and _only_copies(op):
-            return reasons.TRANSPOSED_FOR_TILES
-        # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.
-        packings = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
-        is_tensor_of_b = op.results[0] is contraction.tensor_of(contraction.b)
-        if is_tensor_of_b and packings > MAX_REPEATED_PACKINGS and _only_copies(op):
-            return reasons.REORDERED_FOR_TILES.format(packings)
-        if is_reduction(op):
-            return reasons.REDUCED_FOR_TILES
-        if len(list(op.regions[0].block.ops)) > MAX_BODY_OPERATIONS or _is_costly(op):
-            return reasons.EXPENSIVE_FOR_TILES
-        return None
-    if op.name in COPIES or (info_of(op).elementwise and not _is_costly(op)):
-        return None
-    return reasons.NOT_FOR_TILES.format(op.name)
+    if op.name != "linalg.generic":
+        is_inexpensive = op.name in COPIES or (info_of(op).elementwise and not _is_costly(op))
+        return None if is_inexpensive else reasons.NOT_FOR_TILES.format(op.name)
+    # A convolution that an earlier pass has converted to channels-last reads a transposed image; the pass has set
+    # `KEPT_ORDER`. The transposition is a dispatch of its own: packing would transpose the image again for each tile of
+    # channels.
+    is_converted = KEPT_ORDER in contraction.op.attributes
+    if is_converted and _only_copies(op):
+        return reasons.TRANSPOSED_FOR_TILES
+    # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.
+    packings = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
+    is_tensor_of_b = op.results[0] is contraction.tensor_of(contraction.b)
+    if is_tensor_of_b and packings > MAX_REPEATED_PACKINGS and _only_copies(op):
+        return reasons.REORDERED_FOR_TILES.format(packings)
+    if is_reduction(op):
+        return reasons.REDUCED_FOR_TILES
+    if len(list(op.regions[0].block.ops)) > MAX_BODY_OPERATIONS or _is_costly(op):
+        return reasons.EXPENSIVE_FOR_TILES
+    return None
 
 
 def _only_copies(op: Operation) -> bool:

@@ -22,7 +22,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.tensor_ops.registry import source_of
-from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.structured import GENERIC, Structured, structured
 
 PANEL_BYTES = 128
 """Size in bytes of a row of a panel: the row of a register block has this size on every CPU level, or a half or a
@@ -191,23 +191,27 @@ def panels_of(value: SSAValue) -> Panels | None:
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
-    # The generic must copy an argument, and read it at the `packed_map` of a layout, such as [n // 16, k, n % 16].
     generic = structured(value.op)
-    if len(generic.inputs) != 1 or not isinstance(generic.inputs[0], BlockArgument):
-        return None
-    first_op = generic.block.first_op
-    is_copy = isinstance(first_op, YieldOp) and first_op.operands[0] is generic.block.args[0]
-    if not is_copy:
-        return None
-    type_ = generic.inputs[0].type
-    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+    argument = _copied_argument(generic)
+    if argument is None or not isinstance(argument.type, TensorType) or not argument.type.has_static_shape():
         return None
     # The last map is that of the written tensor: element [k, n] must be written at [k, n].
     rank = len(generic.iterators)
-    if generic.maps[1] != AffineMap.identity(rank):
+    reads, writes = generic.maps[:2]
+    if writes != AffineMap.identity(rank):
         return None
-    layouts = (layout for layout in _layouts(rank, type_.get_shape()) if generic.maps[0] == layout.packed_map(rank))
-    return next((Panels(generic.inputs[0], layout) for layout in layouts), None)
+    # The argument must be read at the `packed_map` of a layout, such as [n // 16, k, n % 16].
+    layouts = (layout for layout in _layouts(rank, argument.type.get_shape()) if reads == layout.packed_map(rank))
+    return next((Panels(argument, layout) for layout in layouts), None)
+
+
+def _copied_argument(generic: Structured) -> BlockArgument | None:
+    """Return the argument of the dispatch function that a generic copies; None for a generic that does not copy one."""
+    first_op = generic.block.first_op
+    is_copy = isinstance(first_op, YieldOp) and first_op.operands[0] is generic.block.args[0]
+    has_one_input = len(generic.inputs) == 1
+    argument = generic.inputs[0] if has_one_input and is_copy else None
+    return argument if isinstance(argument, BlockArgument) else None
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:

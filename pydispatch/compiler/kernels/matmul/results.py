@@ -7,8 +7,8 @@ from math import copysign
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
-from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir import Operation, OpResult, SSAValue, Use
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction
@@ -53,21 +53,20 @@ def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collec
         contraction: The contraction.
         readers: Operations that depend on the contraction's result.
     """
-    column_loop = contraction.n
-    for use in value.uses:
-        if use.operation not in readers:
-            continue
-        if use.operation.name != GENERIC or column_loop is None:
-            return False
-        reader = structured(use.operation)
-        contraction_loops = _contraction_loops_of(reader, contraction)
-        # Each index of the value must be the reader's loop over columns.
-        for index in reader.maps[use.index].results:
-            if not isinstance(index, AffineDimExpr):
-                return False
-            if contraction_loops.get(index.position) != AffineDimExpr(column_loop):
-                return False
-    return True
+    return all(_reads_by_column(use, contraction) for use in value.uses if use.operation in readers)
+
+
+def _reads_by_column(use: Use, contraction: Contraction) -> bool:
+    """Return whether each index at which a generic reads an operand is its loop over the contraction's columns."""
+    if use.operation.name != GENERIC or contraction.n is None:
+        return False
+    reader = structured(use.operation)
+    contraction_loops = _contraction_loops_of(reader, contraction)
+    column_loop = AffineDimExpr(contraction.n)
+    return all(
+        isinstance(index, AffineDimExpr) and contraction_loops.get(index.position) == column_loop
+        for index in reader.maps[use.index].results
+    )
 
 
 def _contraction_loops_of(reader: Structured, contraction: Contraction) -> dict[int, AffineExpr]:
@@ -113,11 +112,7 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
 
 
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
-    """Return the entry of a value in `cache`, computed on first use: how the value depends on a contraction's `result`.
-
-    The entry is, for each axis of `value`, the dimension of `result` that the axis runs along. The entry is False if
-    the value does not depend on `result`, and None if the value depends on it in another way.
-    """
+    """Return the entry of a value in `cache`, computed on first use."""
     if value not in cache:
         cache[value] = _computed_dims(value, result, cache)
     return cache[value]
@@ -127,11 +122,7 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
     """Compute the entry of a value in `DimCache` from the entries of its operands.
 
     `result` is the result of a contraction. For a matrix, its transpose has the entry [1, 0], relu(result) has [0, 1],
-    and a sum over its rows has None.
-
-    Returns:
-        The dimension of `result` along each axis of the value; False if the value does not depend on `result`; None
-        if it depends on it in another way.
+    and a sum over its rows has None. A value that does not depend on `result` has False.
     """
     if value is result:
         return list(range(len(shape_of(value))))
@@ -183,30 +174,34 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
     Args:
         op: The generic.
         ordinal: Ordinal of its result.
-        operands: For each operand, the dimension of the contraction's result along each axis of the operand; False if
-            the operand does not depend on the contraction's result, None if it depends on it in another way.
+        operands: The entry of each operand in `DimCache`. At least one operand depends on the contraction's result.
     """
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:
         return None
-    dims_of_loops: dict[int, int] = {}  # loop -> the dimension of the contraction's result that it runs along
-    for map_, dims in zip(generic.maps, operands, strict=True):
-        if dims is False:
-            continue
-        has_loops_as_indices = all(isinstance(r, AffineDimExpr) for r in map_.results)
-        if not isinstance(dims, list) or not has_loops_as_indices:
-            return None
-        loops = {r.position: d for r, d in zip(map_.results, dims, strict=True) if isinstance(r, AffineDimExpr)}
-        # Each loop indexes each dependent operand, and runs along the same dimension of the result in all of them.
-        lacks_loops = len(loops) != len(generic.iterators)
-        differs_from_earlier_operand = bool(dims_of_loops) and dims_of_loops != loops
-        if lacks_loops or differs_from_earlier_operand:
-            return None
-        dims_of_loops = loops
+    # Each loop must index each dependent operand, and run along the same dimension of the result in all of them.
+    map_and_dims = zip(generic.maps, operands, strict=True)
+    dim_of_loop, *others = (_dim_of_loop(map_, dims) for map_, dims in map_and_dims if dims is not False)
+    if dim_of_loop is None or len(dim_of_loop) != len(generic.iterators) or any(o != dim_of_loop for o in others):
+        return None
     # The result must be indexed by loops alone, by each loop once.
     results = generic.output_maps[ordinal].results
-    dims = [dims_of_loops[r.position] for r in results if isinstance(r, AffineDimExpr)]
-    return dims if len(dims) == len(results) == len(dims_of_loops) else None
+    dims = [dim_of_loop[r.position] for r in results if isinstance(r, AffineDimExpr)]
+    return dims if len(dims) == len(results) == len(dim_of_loop) else None
+
+
+def _dim_of_loop(map_: AffineMap, dims: list[int] | bool | None) -> dict[int, int] | None:
+    """Return, for each loop that indexes an operand, the dimension of the contraction's result that it runs along.
+
+    Return None if `dims` has no such dimensions, or if an index of the operand is no loop.
+
+    Args:
+        map_: Loops -> indices of the operand.
+        dims: The entry of the operand in `DimCache`.
+    """
+    if not isinstance(dims, list) or not all(isinstance(r, AffineDimExpr) for r in map_.results):
+        return None
+    return {r.position: d for r, d in zip(map_.results, dims, strict=True) if isinstance(r, AffineDimExpr)}
 
 
 def starts_at_zero(value: SSAValue) -> bool:
