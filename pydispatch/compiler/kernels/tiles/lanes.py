@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, String
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.matmul.gpu.load import ACCESS_BYTES, PRIVATE, storage
+from pydispatch.compiler.kernels.matmul.gpu.memory import ACCESS_BYTES, PRIVATE, storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.tiles.parts import TileView, element_of, enclosing_function, put, shape_of
 from pydispatch.ir.core.rewriting import move_before

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from pydispatch.compiler.kernel_ir.hazards import accesses_of, base_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
-from pydispatch.compiler.kernels.matmul.gpu.load import storage
+from pydispatch.compiler.kernels.matmul.gpu.memory import storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, inf, lcm, prod
+from functools import partial
+from math import gcd, inf
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, TensorType
+from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.analysis import analyse
@@ -23,8 +24,8 @@ from pydispatch.compiler.kernels.loops.loop_nest import LoopNest
 from pydispatch.compiler.kernels.loops.row_storage import allocate_rows
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.column_end import column_limits
-from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
 from pydispatch.compiler.kernels.matmul.gpu.product_sums import ProductSums
+from pydispatch.compiler.kernels.matmul.gpu.row_tiles import MAX_ROWS, STORED_ROWS, RowTiles, pages_of
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
@@ -32,10 +33,6 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.values import shape_of
-
-MAX_ROWS = 8
-"""Maximum number of rows of a workgroup. Each loaded element of a factor B is multiplied by all of them; more rows take
-more registers than small devices have."""
 
 MIN_ROWS = 4
 """Minimum number of rows of a workgroup, for chains with more than `MAX_ROWS` rows: with fewer, too many workgroups
@@ -45,14 +42,6 @@ MAX_COLUMNS = 4
 """Maximum number of columns of the first product that an invocation computes. It computes them for several rows, and
 uses each loaded element for several products."""
 
-STORED_ROWS = 1
-"""Number of tensors whose elements in a row are stored for later row-wise operations, such as the exponentials of a
-softmax; elements of other tensors are computed again."""
-
-MAX_BYTES = 15 << 10
-"""Maximum size of the rows of a workgroup and their stored values: every device has 16 KiB of workgroup memory, of
-which 1 KiB is left to partial results of reductions."""
-
 
 def has_chain_kernel(chain: Chain) -> bool:
     """Return whether GPUs have a kernel for a chain: both products read pages, and workgroups compute enough rows.
@@ -61,97 +50,13 @@ def has_chain_kernel(chain: Chain) -> bool:
     """
     if not all(isinstance(product.acc, Float32Type | Float64Type) for product in (chain.first, chain.second)):
         return False  # the chain kernel adds in the type of the result, other kernels add f16 and bf16 in f32
-    if _pages(chain) is None or _RowTiles.rows_that_fit(chain) < 1:
+    if pages_of(chain) is None or RowTiles.rows_that_fit(chain) < 1:
         return False
     # Each workgroup reads all pages once. Few rows for each of many workgroups would read the pages too often.
-    tiles = _RowTiles.of(chain)
+    tiles = RowTiles.of(chain)
     has_enough_rows = tiles.rows >= MIN_ROWS
     has_few_workgroups = tiles.row_count <= MAX_ROWS
     return has_enough_rows or has_few_workgroups
-
-
-def _pages(chain: Chain) -> tuple[GatheredPages, GatheredPages] | None:
-    """Return the pages that the first and the second product read as factor B; None if one of them reads no pages.
-
-    The rows of the pages, along the axis that a table of pages gathers, must be the columns of the chain.
-    """
-    first, second = _pages_along(chain.first, chain.first.n), _pages_along(chain.second, chain.second.k)
-    return None if first is None or second is None else (first, second)
-
-
-def _pages_along(product: Contraction, column: int | None) -> GatheredPages | None:
-    """Return the pages that a product reads as factor B, if their rows are along its loop `column`; else None."""
-    pages = gathered_pages(product.tensor_of(product.b))
-    if pages is None or column is None or not product.b.coordinates[pages.axis].is_identity(column):
-        return None
-    return pages
-
-
-@dataclass(frozen=True)
-class _RowTiles:
-    """The division of the rows of two chained contractions, such as the queries of an attention, among workgroups.
-
-    The rows of a chain are the scores f32[heads, queries, keys], later the weights. For f32[8, 32, 512], a row has
-    2 KiB: 7 rows fit into `MAX_BYTES`, one of them for a stored tensor. So `rows` is 4, the largest divisor of 32 up to
-    6, and there are 8 * 32 / 4 = 64 workgroups.
-
-    Attributes:
-        axis: The dimension of the rows that is M in both products, along which workgroups take `rows` indices; None
-            where there is a single row.
-        row_count: Size of that dimension.
-        columns: Elements of a row, such as the number of keys.
-        outer: Sizes of the outer dimensions, such as the number of heads.
-        rows: Number of rows of a workgroup, a divisor of `row_count`.
-        page_rows: Number of columns that are visited or skipped together: whole pages of the factors B, the keys and
-            the values. The rows of a page are columns of the chain. The number is the least common multiple of both
-            page sizes.
-    """
-
-    axis: int | None
-    row_count: int
-    columns: int
-    outer: tuple[int, ...]
-    rows: int
-    page_rows: int
-
-    @staticmethod
-    def of(chain: Chain) -> _RowTiles:
-        """Return the division of a chain's rows among workgroups, each of which gets as many rows as possible.
-
-        `MAX_ROWS` and the workgroup's memory limit their number, a divisor of the number of all rows: with 32 rows and
-        a limit of 6, a workgroup has 4. Both products of the chain read pages, blocks of rows of the keys or values.
-        """
-        pages = _pages(chain)
-        assert pages is not None, "`has_chain_kernel` must have checked it"
-        shape, m = shape_of(chain.rows), chain.second.m
-        axis = None if m is None else chain.second_loops.index(m)  # of `chain.rows`; None: there is a single row
-        row_count = 1 if axis is None else shape[axis]
-        limit = min(row_count, MAX_ROWS, _RowTiles.rows_that_fit(chain))
-        rows = next(n for n in range(limit, 0, -1) if row_count % n == 0)
-        return _RowTiles(
-            axis=axis,
-            row_count=row_count,
-            columns=shape[-1],
-            outer=tuple(shape[d] for d in chain.outer),
-            rows=rows,
-            page_rows=lcm(*(pages_of_product.rows for pages_of_product in pages)),
-        )
-
-    @staticmethod
-    def rows_that_fit(chain: Chain) -> int:
-        """Return how many rows of a chain fit into `MAX_BYTES`, beside `STORED_ROWS` rows of intermediate results.
-
-        The result is below 1 if a row is too long.
-        """
-        element = tensor_type(chain.rows).element_type
-        assert isinstance(element, AnyFloat)
-        row_bytes = shape_of(chain.rows)[-1] * element.size
-        return MAX_BYTES // row_bytes - STORED_ROWS
-
-    @property
-    def workgroups(self) -> int:
-        """Number of workgroups."""
-        return prod(self.outer) * (self.row_count // self.rows)
 
 
 def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
@@ -169,7 +74,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
     result_dims = [d for d in dims if d is not None]  # None: the result is not elementwise on the second product
     if frame.updates_arguments or len(result_dims) != len(dims):
         return None
-    tiles = _RowTiles.of(chain)
+    tiles = RowTiles.of(chain)
     frame.bind()  # emits the buffers of arguments and results
     frame.elements.distribute = distributed_reduction  # all invocations of a workgroup reduce a row together
 
@@ -180,12 +85,13 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         rows = _Rows(
             frame=frame,
             chain=chain,
+            result_dims=result_dims,
             tiles=tiles,
             outer=tuple(outer),
             first_row=build.times(tile, tiles.rows),
             buffer=buffer,
         )
-        rows.emit(build, result_dims)
+        rows.emit(build)
 
     # A grid has at most `MAX_GRID` workgroups. With more tiles, `over_groups` emits a loop over them in each workgroup.
     over_groups(frame, tiles.workgroups, emit_workgroup)
@@ -199,6 +105,7 @@ class _Rows:
     Attributes:
         frame: The kernel function, and its inputs and results.
         chain: The chain.
+        result_dims: For each result of the dispatch, the dimensions of the second product's result that index it.
         tiles: The division of the chain's rows among workgroups.
         outer: Indices of the workgroup in the outer dimensions, such as a head.
         first_row: Index of the workgroup's first row along `tiles.axis`.
@@ -207,20 +114,18 @@ class _Rows:
 
     frame: Frame
     chain: Chain
-    tiles: _RowTiles
+    result_dims: Sequence[list[int]]
+    tiles: RowTiles
     outer: tuple[Index, ...]
     first_row: Index
     buffer: SSAValue
 
-    def emit(self, build: Builder, result_dims: Sequence[list[int]]) -> None:
-        """Emit the code of the workgroup: both products of the chain, and the row-wise operations between them.
-
-        result_dims: for each result of the dispatch, the dimensions of the second product's result that index it.
-        """
+    def emit(self, build: Builder) -> None:
+        """Emit the code of the workgroup: both products of the chain, and the row-wise operations between them."""
         end = self._column_end(build)  # exclusive: columns from `end` on are hidden, and not computed
         self._emit_first_product(build, end)
         self._emit_operations(build, end)
-        self._emit_second_product(build, end, result_dims)
+        self._emit_second_product(build, end)
 
     def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
         """Return the indices in the first product's result of an element of the workgroup's rows.
@@ -315,71 +220,75 @@ class _Rows:
         The buffer has the scores before this code, and `chain.rows` after it. For a softmax, the code of a row is the
         maximum and the sum of exponentials, then a parallel loop over the columns that stores the quotients.
         """
-        chain, elements = self.chain, self.frame.elements
-        self._read_from_buffer(chain.scores)
-        # The operations are emitted as one loop nest over the rows, as a kernel that reads scores from memory.
-        nest_of_rows = LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
+        self._read_from_buffer(self.chain.scores)
+        nest = self._nest_of_rows()
+        self._end_columns_at(end)
+        build.loop(0, self.tiles.rows, [], partial(self._emit_row, nest, end))
+        self.frame.elements.forget_rows()
+        self.frame.elements.forget(self.chain.scores)  # the buffer has `chain.rows` now, in place of the scores
+        self._read_from_buffer(self.chain.rows)
+
+    def _nest_of_rows(self) -> LoopNest:
+        """Return the row-wise operations as one loop nest over rows, as in a kernel that reads scores from memory.
+
+        Allocate memory for the first `STORED_ROWS` of the values that a row could store for its later loops, such as
+        its exponentials. Later loops compute the others again.
+        """
+        nest_of_rows = LoopNest(stores=[(self.chain.rows, self.buffer)], space=self.chain.rows)
         (nest,) = analyse(self.frame, [nest_of_rows])
-        # `row_storage` has the values that a row could store for its later loops, such as its exponentials. There is
-        # memory for the first `STORED_ROWS` of them; later loops compute the others again.
         nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])
         allocate_rows(self.frame, nest)
-        # From here on, all tensors with the shape of the scores end at column `end`, for reductions too.
+        return nest
+
+    def _end_columns_at(self, end: Index) -> None:
+        """Let all tensors with the shape of the scores end at column `end` in later code, reductions included."""
+        chain, elements = self.chain, self.frame.elements
         for value in {chain.scores, *(v for op in chain.parts.row_operations for v in (*op.operands, *op.results))}:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], end])
 
-        def emit_row(inner: Builder, row: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the operations of `nest` on a row: their reductions, then `chain.rows` at all columns, in parallel.
+    def _emit_row(
+        self, nest: LoopNest, end: Index, build: Builder, row: Index, carried: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit the operations of `nest` on a row: their reductions, then `chain.rows` before column `end`, in parallel.
 
-            carried: empty, since the loop over rows carries no values.
-            """
-            row_indices = self._point(inner, row)[:-1]  # without the column, the last index
-            elements.begin_row(row_indices)  # the buffers of `allocate_rows` have the values of this row from here on
-            nest.emit_row_reductions(elements, inner, row_indices)
-            inner.parallel(
-                0,
-                end,
-                lambda builder, column: self._store(builder, chain.rows, [*row_indices, column]),
-                index_below=self.tiles.columns,
-            )
-            return []
+        carried: empty, since the loop over rows carries no values.
+        """
+        row_indices = self._point(build, row)[:-1]  # without the column, the last index
+        self.frame.elements.begin_row(row_indices)  # from here on, the allocated rows have the values of this row
+        nest.emit_row_reductions(self.frame.elements, build, row_indices)
+        build.parallel(
+            0,
+            end,
+            lambda inner, column: self._store(inner, self.chain.rows, [*row_indices, column]),
+            index_below=self.tiles.columns,
+        )
+        return []
 
-        build.loop(0, self.tiles.rows, [], emit_row)
-        elements.forget_rows()
-        elements.forget(chain.scores)  # the buffer has `chain.rows` now, in place of the scores
-        self._read_from_buffer(chain.rows)
-
-    def _emit_second_product(self, build: Builder, end: Index, result_dims: Sequence[list[int]]) -> None:
+    def _emit_second_product(self, build: Builder, end: Index) -> None:
         """Emit the second product, the results of the dispatch that are computed from it, and their stores.
 
-        Args:
-            build: Receives the code.
-            end: The end of the steps of K that are summed, a multiple of the rows of a page. Steps of K are the columns
-                of the first product, and those from `end` on are hidden.
-            result_dims: For each result of the dispatch, the dimensions of the product's result that index it.
+        Steps of K are the columns of the first product: those before `end` are summed, the others are hidden.
         """
-        chain, frame, product = self.chain, self.frame, self.chain.second
+        product = self.chain.second
         columns = 1 if product.n is None else product.generic.extents[product.n]
         assert columns is not None
+        build.parallel(0, columns, partial(self._emit_result_column, end), index_below=columns)
 
-        def emit_column(inner: Builder, column: Index) -> None:
-            """Emit the results of all rows of the workgroup at a column of `product`. They share loaded elements of B.
-
-            Steps of K before `end` are summed.
-            """
-            points = []  # for each row: loop of the product -> index
-            for row in range(self.tiles.rows):
-                loops = dict(zip(chain.second_loops, self._point(inner, row), strict=True))
-                points.append(loops if product.n is None else loops | {product.n: column})
-            # `_multiply` registers the elements of the product that it emits, for the results computed from them.
-            for product_indices in self._multiply(inner, product, points, end):
-                for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
-                    result_indices = [product_indices[d] for d in dims]
-                    element = frame.elements.at(inner, value, result_indices)
-                    frame.elements.store(inner, element, buffer, result_indices)
-
-        build.parallel(0, columns, emit_column, index_below=columns)
+    def _emit_result_column(self, end: Index, build: Builder, column: Index) -> None:
+        """Emit the results of all rows at a column of the second product. They share loaded elements of B."""
+        frame, product = self.frame, self.chain.second
+        index_of_column: dict[int, Index] = {} if product.n is None else {product.n: column}
+        points = [
+            dict(zip(self.chain.second_loops, self._point(build, row), strict=True)) | index_of_column
+            for row in range(self.tiles.rows)
+        ]
+        # `_multiply` registers the elements of the product that it emits, for the results computed from them.
+        for product_indices in self._multiply(build, product, points, end):
+            for value, dims, buffer in zip(frame.returned, self.result_dims, frame.results, strict=True):
+                result_indices = [product_indices[d] for d in dims]
+                element = frame.elements.at(build, value, result_indices)
+                frame.elements.store(build, element, buffer, result_indices)
 
     def _multiply(
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
@@ -394,9 +303,6 @@ class _Rows:
             points: For each element that the invocation computes: parallel loop of the product -> its index, such as
                 {0: head, 1: query, 2: key}.
             end: The end of the steps of K, a multiple of the rows of a page; None for all steps.
-
-        Returns:
-            For each point, the indices of its element in the product's result.
         """
         elements, generic = self.frame.elements, product.generic
         output_map = generic.output_maps[0]

@@ -24,7 +24,8 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import finish
 from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Location, Staging, converted, state_alignment, storage
+from pydispatch.compiler.kernels.matmul.gpu.load import Location, Staging, converted
+from pydispatch.compiler.kernels.matmul.gpu.memory import PRIVATE, state_alignment, storage
 from pydispatch.compiler.kernels.matmul.gpu.plan import (
     Plan,
     collapsed_size,
@@ -60,7 +61,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     match = contraction_in(source)
     if match is None:
         return None
-    contraction, result_dims = match.contraction, match.result_dims
+    contraction = match.contraction
     frame = Frame(source, backend)
     # The epilogue writes whole results: it cannot update a part of an argument. Nor can it write results of i4 and
     # shorter, of which two invocations would write elements in the same byte.
@@ -70,15 +71,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     if not plans:
         return None
     frame.bind()  # emits the buffers of arguments and results
-    main, *skinny = plans  # `skinny`: empty, or the plan for few rows
-    workgroup_id = frame.workgroup()
-    if skinny:
-        has_few_rows = has_skinny_rows(main, frame.build, loop_sizes(frame.elements, contraction.generic))
-        frame.build.when(has_few_rows, lambda b: _emit_plan(frame, b, skinny[0], result_dims, workgroup_id))
-        has_many_rows = opposite(frame.build, has_few_rows)
-        frame.build.when(has_many_rows, lambda b: _emit_plan(frame, b, main, result_dims, workgroup_id))
-    else:
-        _emit_plan(frame, frame.build, main, result_dims, workgroup_id)
+    _emit_plans(frame, plans, match.result_dims)
 
     def workgroup_count(elements: Elements, build: Builder) -> Index:
         """Return the number of workgroups of the plan in `plans` that the number of rows selects."""
@@ -86,12 +79,25 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
 
     kernel = finish(frame, grid=workgroup_count)
     # The size of a workgroup, and how many of them a core is to run at a time, which bounds the registers of each.
-    kernel.function.attributes["pyd.invocations"] = IntegerAttr(main.tile.invocations, 64)
-    per_core = main.tile.workgroups_per_core
-    if skinny:  # the code of two plans takes a few registers more than that of one: 4 workgroups would not fit
-        per_core = min(per_core, 3)
+    tile = plans[0].tile
+    kernel.function.attributes["pyd.invocations"] = IntegerAttr(tile.invocations, 64)
+    # The code of two plans takes a few registers more than that of one: 4 workgroups would not fit.
+    per_core = tile.workgroups_per_core if len(plans) == 1 else min(tile.workgroups_per_core, 3)
     kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(per_core, 64)
     return kernel
+
+
+def _emit_plans(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[list[int]]) -> None:
+    """Emit the code of a workgroup: of the only plan, or a branch between the general plan and the one for few rows."""
+    main, *skinny = plans
+    build, workgroup_id = frame.build, frame.workgroup()
+    if not skinny:
+        _emit_plan(frame, build, main, result_dims, workgroup_id)
+        return
+    has_few_rows = has_skinny_rows(main, build, loop_sizes(frame.elements, main.contraction.generic))
+    build.when(has_few_rows, lambda inner: _emit_plan(frame, inner, skinny[0], result_dims, workgroup_id))
+    has_many_rows = opposite(build, has_few_rows)
+    build.when(has_many_rows, lambda inner: _emit_plan(frame, inner, main, result_dims, workgroup_id))
 
 
 def _emit_plan(
@@ -102,30 +108,27 @@ def _emit_plan(
     `result_dims` has, for each result of the dispatch, the dimensions of the contraction's result that index it: [1, 0]
     for a result that is transposed.
     """
-    elements = frame.elements
-    sizes = loop_sizes(elements, plan.contraction.generic)
+    sizes = tuple(loop_sizes(frame.elements, plan.contraction.generic))
     # Allocate workgroup memory for the tiles of A and of B, and private memory for the sums of each invocation.
-    # Beyond the end of K, A is -0 and B is 0: their products are -0, which leaves every sum as it is.
-    a = Staging.of(elements, plan, plan.a, extent=plan.tile.height, fills_negative_zero=True)
-    b = Staging.of(elements, plan, plan.b, extent=plan.tile.width, fills_negative_zero=False)
-    sums = storage(elements.entry, plan.sum_type, plan.tile.slots, PRIVATE)
+    a = Staging.of(frame.elements, plan, sizes, is_a=True)
+    b = Staging.of(frame.elements, plan, sizes, is_a=False)
+    sums = storage(frame.elements.entry, plan.sum_type, plan.tile.slots, PRIVATE)
     # The layout gives each lane (invocation of a subgroup) groups of adjacent sums in a row, 4 of f32, so that the lane
     # can store a group as a vector.
     adjacent_sums = adjacent_elements_of(scalar_width(plan.sum_type))
     layout = lane_layout(plan.form, plan.tile.block_rows, plan.tile.block_columns, adjacent_sums)
     build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))  # later code at `build` may rely on this bound
-    workgroup = _Workgroup(
+    _Workgroup(
         frame=frame,
         plan=plan,
         result_dims=result_dims,
-        sizes=tuple(sizes),
+        sizes=sizes,
         a=a,
         b=b,
         sums=sums,
         layout=layout,
         workgroup_id=workgroup_id,
-    )
-    workgroup.emit(build)
+    ).emit(build)
 
 
 class Slot(NamedTuple):
@@ -235,8 +238,8 @@ class _Workgroup:
 
     def _load(self, build: Builder, invocation: Index, location: Location, iteration: Index) -> None:
         """Emit the loads of both factors by an invocation."""
-        self.a.load(build, invocation, location.row, iteration, location, self.sizes)
-        self.b.load(build, invocation, location.column, iteration, location, self.sizes)
+        self.a.load(build, invocation, location, iteration)
+        self.b.load(build, invocation, location, iteration)
 
     def _store_tiles(self, build: Builder, invocation: Index) -> None:
         """Emit the copies of the loaded elements of both factors into workgroup memory."""
@@ -358,26 +361,13 @@ class _Workgroup:
     def _slots(self, build: Builder, invocation: Index, location: Location) -> list[Slot]:
         """Return a slot for each sum of an invocation: whether it is in the contraction's result, and at which indices.
 
-        A subgroup of 32 invocations, its lanes, computes a block of the workgroup's tile, in which `layout` gives each
-        lane some elements. For scalar f32 instructions the lanes form 4 rows of 8 lanes: each lane has 4x4 adjacent
-        elements, and lane 10 begins at row 4 and column 8 of the block.
+        `layout` gives the invocation some elements of the block that its subgroup computes.
         """
-        plan, tile, layout = self.plan, self.tile, self.layout
-        lane, block_row, block_column = self._lane_and_block(build, invocation)
-        # The position of the lane's first sum in the tile. The lanes form rows of `across` lanes. A lane begins
-        # `column_step` columns after its left neighbour, and `row_step` rows after the lane above.
-        row = build.plus(block_row, build.times(build.quotient(lane, layout.across), layout.row_step))
-        column = build.plus(block_column, build.times(build.remainder(lane, layout.across), layout.column_step))
-        row_count, column_count = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
-        # Each row has a test of its own; runs of `column_step` adjacent columns of an invocation share one.
-        row_axis = ResultAxis.of_tile(build, row, location.row, tile.height, size=row_count, run_length=1)
-        column_axis = ResultAxis.of_tile(
-            build, column, location.column, tile.width, size=column_count, run_length=layout.column_step
-        )
+        row_axis, column_axis = self._result_axes(build, invocation, location)
         slots: list[Slot] = []
         # id of (row test, column test) -> their conjunction: `ResultAxis` returns the same object for the same test.
         conjunctions: dict[tuple[int, int], SSAValue | bool] = {}
-        for row_offset, column_offset in zip(layout.rows, layout.columns, strict=True):
+        for row_offset, column_offset in zip(self.layout.rows, self.layout.columns, strict=True):
             row_exists, row_index = row_axis.existence_and_index(row_offset)
             column_exists, column_index = column_axis.existence_and_index(column_offset)
             key = (id(row_exists), id(column_exists))
@@ -385,6 +375,26 @@ class _Workgroup:
                 conjunctions[key] = both(build, row_exists, column_exists)
             slots.append(Slot(conjunctions[key], self._result_indices(build, location, row_index, column_index)))
         return slots
+
+    def _result_axes(self, build: Builder, invocation: Index, location: Location) -> tuple[ResultAxis, ResultAxis]:
+        """Return the rows and the columns of an invocation's sums, which begin at the first sum of its lane.
+
+        A subgroup of 32 invocations, its lanes, computes a block of the workgroup's tile. The lanes form rows of
+        `across` lanes. A lane begins `column_step` columns after its left neighbour, and `row_step` rows after the lane
+        above. For scalar f32 instructions, there are 4 rows of 8 lanes with 4x4 sums each: lane 10 begins at row 4 and
+        column 8 of the block.
+        """
+        plan, tile, layout = self.plan, self.tile, self.layout
+        lane, block_row, block_column = self._lane_and_block(build, invocation)
+        row = build.plus(block_row, build.times(build.quotient(lane, layout.across), layout.row_step))
+        column = build.plus(block_column, build.times(build.remainder(lane, layout.across), layout.column_step))
+        row_count, column_count = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
+        # Each row has a test of its own; runs of `column_step` adjacent columns of an invocation share one.
+        rows = ResultAxis.of_tile(build, row, location.row, tile.height, size=row_count, run_length=1)
+        columns = ResultAxis.of_tile(
+            build, column, location.column, tile.width, size=column_count, run_length=layout.column_step
+        )
+        return rows, columns
 
     def _result_indices(self, build: Builder, location: Location, row: Index, column: Index) -> list[Index]:
         """Return the indices in the contraction's result of a row and a column of the matrix product.

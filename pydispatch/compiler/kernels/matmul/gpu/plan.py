@@ -13,11 +13,11 @@ from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, i32, i64
+from xdsl.ir import Attribute, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.types import scalar_width
-from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.gpu.operands import Operand, OperandPlanner
 from pydispatch.compiler.kernels.matmul.gpu.tiles import (
     LARGEST_SCALAR_TILE,
     MAX_SCALAR_COLUMNS,
@@ -31,17 +31,11 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
-from pydispatch.compiler.tensor_ops.registry import looks_through
-from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.dialects.pyd.mma import LANES
 
 MIN_EXTENT, MIN_STEPS = 8, 4
 """Minimum number of rows and of columns, and minimum size K, of a product that is tiled. For smaller products, kernels
 without workgroup memory are faster (`kernels/loops/gpu/blocks.py`)."""
-
-LARGEST_LOAD_BITS = 128
-"""Width in bits of the widest vector that an invocation loads."""
-
 
 SKINNY_ROWS = 16
 """Height of the lowest tiles. If the number of rows is dynamic, a second plan is for up to so many rows."""
@@ -49,23 +43,6 @@ SKINNY_ROWS = 16
 BAND_HEIGHTS = (8, 4, 2)
 """Heights of a band, in tiles: the first that divides the number of tiles along the rows is used. Workgroups of a band
 pass through the columns together, so that the second-level cache serves both operands."""
-
-
-@dataclass(frozen=True)
-class Operand:
-    """Factor of a product, with the dimensions that are collapsed into its rows or columns.
-
-    Attributes:
-        factor: The factor.
-        dims: The loops of the contraction that are collapsed into its rows or columns, outermost first.
-        vector_width: Number of consecutive elements that an invocation loads at once.
-        is_k_contiguous: Whether these elements are consecutive along K, not along rows or columns.
-    """
-
-    factor: Factor
-    dims: tuple[int, ...]
-    vector_width: int
-    is_k_contiguous: bool
 
 
 @dataclass(frozen=True)
@@ -144,54 +121,86 @@ def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAVa
 def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
     """Return the plan of a contraction: its types, operands and tile.
 
-    The contraction is planned as a matrix product. The convolution C[h, w, f] += A[h + i, w + j, c] * B[i, j, c, f] has
-    the rows (h, w), the columns (f) and the steps (i, j, c). With 28x28 results and 128 filters of 3x3x64, these are
-    784 rows, 128 columns and 576 steps. A parallel dimension that both factors have, such as a batch, is an outer one.
-
     Return None if it cannot be tiled, or is too small to fill tiles. `architecture` is the compute capability of the
     device, such as 80. `tile` is the tile to use; None for the one that is estimated to be fastest.
     """
+    dims = _collapsed_dims(contraction)
+    multiplication = _multiplication_of(contraction, architecture)
+    if dims is None or multiplication is None:
+        return None
+    sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
+    if _is_too_small(dims, sizes):
+        return None
+    if tile is None:
+        tile = _fastest_tile(multiplication, dims, sizes)
+    factors_as_multiplied = replace(
+        contraction,
+        a=replace(contraction.a, value=multiplication.a),
+        b=replace(contraction.b, value=multiplication.b),
+    )
+    planner = OperandPlanner(elements, factors_as_multiplied, sizes)
+    a, b = planner.operands(dims.rows, dims.columns, tile)
+    # Loads of single elements take registers: a smaller tile is chosen for them, and the operands again for this tile.
+    if multiplication.form == "tensor" and min(a.vector_width, b.vector_width) == 1:
+        tile = _tile_of_scalar_loads(tile, are_both_scalar=a.vector_width == b.vector_width)
+        a, b = planner.operands(dims.rows, dims.columns, tile)
+    return Plan(
+        contraction=contraction,
+        tile=tile,
+        form=multiplication.form,
+        element=multiplication.element,
+        sum_type=multiplication.sum_type,
+        a=a,
+        b=b,
+        outer=dims.outer,
+        steps=dims.steps,
+    )
+
+
+class _CollapsedDims(NamedTuple):
+    """Dimensions of a contraction that are collapsed into those of a matrix product. M, N or K is the last of each.
+
+    Attributes:
+        rows: Parallel dimensions that only A has.
+        columns: Parallel dimensions that only B has.
+        outer: Parallel dimensions that both factors have, such as a batch, or that none has.
+        steps: Reduced dimensions.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    outer: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+def _collapsed_dims(contraction: Contraction) -> _CollapsedDims | None:
+    """Return the dimensions that a contraction has as a matrix product; None if it has no M or no N.
+
+    The convolution C[h, w, f] += A[h + i, w + j, c] * B[i, j, c, f] has the rows (h, w), the columns (f) and the steps
+    (i, j, c). With 28x28 results and 128 filters of 3x3x64, these are 784 rows, 128 columns and 576 steps.
+    """
     if contraction.m is None or contraction.n is None:
         return None
-    # Collapse the dimensions into rows, columns and steps. In each of these tuples, M, N or K is the last dimension.
-    sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
     a_dims, b_dims = contraction.a.dims, contraction.b.dims
     rows = (*(d for d in contraction.outer if d in a_dims and d not in b_dims), contraction.m)
     columns = (*(d for d in contraction.outer if d in b_dims and d not in a_dims), contraction.n)
     outer = tuple(d for d in contraction.outer if d not in rows and d not in columns)
-    steps = (*contraction.reductions, contraction.k)
-    height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))  # None: dynamic
-    is_small = any(extent is not None and extent < MIN_EXTENT for extent in (height, width))
-    has_few_steps = depth is not None and depth < MIN_STEPS
-    if is_small or has_few_steps:
-        return None
-    # Choose the instruction, the types and the tile.
-    multiplication = _multiplication(contraction, architecture)
-    if multiplication is None:
-        return None
-    form, element, sum_type, a, b = multiplication
-    if tile is None:
-        scalar_tiles = TILES_64 if scalar_width(element) == 64 else TILES_32
-        products = prod(sizes[d] or 1 for d in outer)  # a dynamic size counts as 1
-        tile = choose_tile(TENSOR_TILES if form == "tensor" else scalar_tiles, height, width, products)
-    left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    # Loads of single elements take registers: a smaller tile is chosen for them, and the operands again for this tile.
-    has_scalar_loads = min(left.vector_width, right.vector_width) == 1
-    if form == "tensor" and has_scalar_loads:
-        are_both_scalar = left.vector_width == right.vector_width
-        tile = _tile_of_scalar_loads(tile, are_both_scalar)
-        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    return Plan(
-        contraction=contraction,
-        tile=tile,
-        form=form,
-        element=element,
-        sum_type=sum_type,
-        a=left,
-        b=right,
-        outer=outer,
-        steps=steps,
-    )
+    return _CollapsedDims(rows, columns, outer, steps=(*contraction.reductions, contraction.k))
+
+
+def _is_too_small(dims: _CollapsedDims, sizes: Sequence[int | None]) -> bool:
+    """Return whether a product is known to be too small to fill tiles."""
+    rows, columns, steps = (_size(sizes, collapsed) for collapsed in (dims.rows, dims.columns, dims.steps))
+    is_small = any(extent is not None and extent < MIN_EXTENT for extent in (rows, columns))
+    return is_small or (steps is not None and steps < MIN_STEPS)
+
+
+def _fastest_tile(multiplication: _Multiplication, dims: _CollapsedDims, sizes: Sequence[int | None]) -> Tile:
+    """Return the tile that is estimated to be the fastest for a product of `sizes`, the size of each loop."""
+    scalar_tiles = TILES_64 if scalar_width(multiplication.element) == 64 else TILES_32
+    tiles = TENSOR_TILES if multiplication.form == "tensor" else scalar_tiles
+    products = prod(sizes[d] or 1 for d in dims.outer)  # a dynamic size counts as 1
+    return choose_tile(tiles, _size(sizes, dims.rows), _size(sizes, dims.columns), products)
 
 
 def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
@@ -233,7 +242,7 @@ class _Multiplication(NamedTuple):
     b: SSAValue
 
 
-def _multiplication(contraction: Contraction, architecture: int) -> _Multiplication | None:
+def _multiplication_of(contraction: Contraction, architecture: int) -> _Multiplication | None:
     """Return how factors are multiplied on a device of the compute capability `architecture`, such as 80.
 
     Factors of 16-bit floats are multiplied by tensor cores ("tensor") if the device has them for these types, other
@@ -273,124 +282,6 @@ def _half_precision(factor: Factor) -> SSAValue | None:
         if isinstance(inner.type, Float16Type | BFloat16Type):
             return inner
     return None
-
-
-def _contiguous_argument(elements: Elements, value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value is a view of, or a padded view; None if there is none.
-
-    Return None, too, for padding along the last dimension. Consecutive elements along this dimension are then always
-    consecutive in memory, or all padding: a vector load never has both.
-    """
-    while isinstance(value, OpResult) and not elements.is_materialized(value):
-        if looks_through(value.op):
-            value = value.op.operands[0]
-            continue
-        if value.op.name != "tensor.pad":
-            return None
-        low, high = pad_amounts(elements, value.op)
-        if low[-1] != 0 or high[-1] != 0:
-            return None
-        value = value.op.operands[0]
-    return value if isinstance(value, BlockArgument) else None
-
-
-def _operands(
-    elements: Elements,
-    contraction: Contraction,
-    values: tuple[SSAValue, SSAValue],
-    dims: tuple[tuple[int, ...], tuple[int, ...]],
-    tile: Tile,
-    sizes: Sequence[int | None],
-) -> tuple[Operand, Operand]:
-    """Return the operands A and B, with the widest vector loads of their elements that the tile allows.
-
-    Both are planned by `_operand`, which calls a column of B a row.
-
-    Args:
-        elements: Tensors of the dispatch function.
-        contraction: The contraction.
-        values: The multiplied values of A and of B: the factor, or the f16 or bf16 that it is extended from.
-        dims: The dimensions that are collapsed into the rows of A, and into the columns of B.
-        tile: The tile of a workgroup.
-        sizes: Sizes of all loop dimensions; None where dynamic.
-    """
-    assert contraction.m is not None and contraction.n is not None, "`plan_of` has checked it"
-    factors = (replace(contraction.a, value=values[0]), replace(contraction.b, value=values[1]))
-    rows_of_a = _Staged(factors[0], dims[0], last_dim=contraction.m, extent=tile.height)
-    columns_of_b = _Staged(factors[1], dims[1], last_dim=contraction.n, extent=tile.width)
-    left, right = (_operand(elements, contraction, staged, tile, sizes) for staged in (rows_of_a, columns_of_b))
-    return left, right
-
-
-class _Staged(NamedTuple):
-    """A factor whose tile is staged in workgroup memory.
-
-    Attributes:
-        factor: The factor, A or B.
-        dims: The dimensions that are collapsed into its rows, or the columns of B.
-        last_dim: The last of `dims`: M or N.
-        extent: Rows of A, or columns of B, in the tile.
-    """
-
-    factor: Factor
-    dims: tuple[int, ...]
-    last_dim: int
-    extent: int
-
-
-def _operand(
-    elements: Elements, contraction: Contraction, staged: _Staged, tile: Tile, sizes: Sequence[int | None]
-) -> Operand:
-    """Return a factor as an operand, with the widest vector load that is legal, along K or along `staged.last_dim`.
-
-    B[k, n] of f32 with 512 columns is loaded along N, in vectors of 4 elements (16 bytes). Vectors need a dimension of
-    static size that is contiguous in an argument, and that the loop reads as a whole. Other factors are loaded element
-    by element, with a vector width of 1. A column of B is called a row here.
-
-    Args:
-        elements: Tensors of the dispatch function.
-        contraction: The contraction.
-        staged: The factor, the dimensions that are collapsed into its rows, the last of these, and the rows of a tile.
-        tile: The tile of a workgroup.
-        sizes: Sizes of all loop dimensions; None where dynamic.
-    """
-    factor = staged.factor
-    has_rows_of_k = factor.is_contiguous(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    # Along K, too, if neither dimension is contiguous: loads are scalar then.
-    is_along_k = has_rows_of_k or not factor.is_contiguous(staged.last_dim)
-    # The dimension that vectors are along, and its length in a tile.
-    dim, length = (contraction.k, tile.depth) if is_along_k else (staged.last_dim, staged.extent)
-    value = contraction.tensor_of(factor)
-    is_view_of_argument = _contiguous_argument(elements, value) is not None
-    vector_width = 1
-    if isinstance(value.type, TensorType) and is_view_of_argument and factor.is_contiguous(dim):
-        row_length = value.type.get_shape()[-1]  # -1 if dynamic
-        # The loop `dim` has a static size, and reads each row of the tensor from its first element to its last.
-        has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row_length > 0
-        # Elements of less than a byte count as bytes. An unknown width counts as that of the widest load: no vectors.
-        bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)
-        if has_whole_rows:
-            vector_width = _vector_width(bits, row_length, length, staged.extent * tile.depth, tile.invocations)
-    return Operand(factor=factor, dims=staged.dims, vector_width=vector_width, is_k_contiguous=is_along_k)
-
-
-def _vector_width(bits: int, row_length: int, length: int, tile_elements: int, invocations: int) -> int:
-    """Return the elements of the widest legal vector load, of at most `LARGEST_LOAD_BITS`; 1 for scalar loads.
-
-    Args:
-        bits: Bits of an element.
-        row_length: Elements of a row of the tensor. The row must be whole vectors, so that each row begins at a
-            multiple of the vector's size.
-        length: Elements of the tile along the vector; they must be whole vectors.
-        tile_elements: Elements of the tile. The tile must have a vector for each invocation.
-        invocations: Number of invocations of a workgroup.
-    """
-    for width in (16, 8, 4, 2):
-        has_whole_vectors = row_length % width == 0 and length % width == 0
-        has_vector_for_each_invocation = tile_elements // width >= invocations
-        if width * bits <= LARGEST_LOAD_BITS and has_whole_vectors and has_vector_for_each_invocation:
-            return width
-    return 1
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:

@@ -50,10 +50,7 @@ class ProductSums:
     ) -> list[SSAValue]:
         """Emit loops over reductions, and return the sums after them, one for each element that the invocation sums up.
 
-        Each call emits the loop of the first of `dims`, and calls itself for the others inside. If the product has an
-        `end`, factor B is composed of pages: blocks of `page_rows` consecutive steps of K, each of which a table of
-        indices locates in a tensor. The loop over K is then a loop over the pages before `end`, with a loop over the
-        steps of a page inside.
+        Each call emits the loop of the first of `dims`, and calls itself for the others inside.
 
         Args:
             build: Receives the code.
@@ -66,13 +63,12 @@ class ProductSums:
         dim, *others = dims
         size = self.product.generic.extents[dim]
         assert size is not None
-        is_over_pages = self.end is not None and dim == self.product.k
-        if self.end is None or not is_over_pages:  # the first test is for the type of `self.end` only
+        if self.end is None or dim != self.product.k:
             return unrolled(build, size, sums, lambda b, i, carried: self.emit(b, others, reduced | {dim: i}, carried))
+        # A loop over the pages of K before `end`, with a loop over the steps of a page inside.
         most_pages = size // self.page_rows  # pages of all of K
-        page = partial(self._page, others, reduced)
-        pages = build.quotient(self.end, self.page_rows)  # exact: the caller rounds `end` up to whole pages
-        totals = build.loop(0, pages, sums, page, index_below=most_pages)
+        page_count = build.quotient(self.end, self.page_rows)  # exact: the caller rounds `end` up to whole pages
+        totals = build.loop(0, page_count, sums, partial(self._page, others, reduced), index_below=most_pages)
         if isinstance(loop := totals[0].owner, scf.ForOp):
             # `end` may be a runtime value: the attribute states the maximum number of iterations to later passes.
             loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)
@@ -88,20 +84,14 @@ class ProductSums:
     ) -> list[SSAValue]:
         """Emit the steps of K of the page at an index of the table of pages, and return the sums after them.
 
-        A page is `page_rows` consecutive steps of K: with 16, the page at index 2 has the steps 32 to 47.
-
-        Args:
-            dims: The reduced loops inside the loop over K, outermost first.
-            reduced: Reduced loop -> its index, for the loops that enclose the loop over pages.
-            build: Receives the code.
-            table_index: Index of the page in the table of pages.
-            sums: The sum of each element before the page.
+        A page is `page_rows` consecutive steps of K: with 16, the page at index 2 has the steps 32 to 47. `dims` and
+        `reduced` are those of `emit`.
         """
 
         def step_of_page(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Add step `i` of the page at `table_index`, which is step `table_index * page_rows + i` of K."""
-            step = inner.linear(table_index, self.page_rows, i)
-            return self.emit(inner, dims, reduced | {self.product.k: step}, carried)
+            """Add step `i` of the page."""
+            step_of_k = inner.linear(table_index, self.page_rows, i)
+            return self.emit(inner, dims, reduced | {self.product.k: step_of_k}, carried)
 
         # A page is summed from -0 and then added to `sums`, which bounds the rounding error.
         return with_fresh_accumulators(
