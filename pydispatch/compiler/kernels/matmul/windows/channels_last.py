@@ -8,8 +8,8 @@ first-level cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -71,6 +71,7 @@ class _Block:
         first: The first position.
         width: The number of positions.
         channels: The first channel, and the exclusive end of the channels.
+        is_edge: Whether the block may read padding.
     """
 
     plan: WindowPlan
@@ -78,6 +79,7 @@ class _Block:
     first: Index
     width: int
     channels: tuple[Index, Index]
+    is_edge: bool = False
 
     def points(
         self, build: Builder, channel: Index, reduced_indices: Mapping[int, Index] | None = None
@@ -195,29 +197,20 @@ class _Workgroup:
         """
         full_width, count = self.plan.block_positions, tile.count
 
-        def emit_block(inner: Builder, offset: Index, width: int) -> None:
-            """Emit the block of `width` positions from `offset` on in `tile`, at `channels`."""
+        def emit_block(inner: Builder, offset: Index, width: int) -> list[SSAValue]:
+            """Emit the block of `width` positions from `offset` on in `tile`, and return no values for a loop."""
             first = inner.plus(tile.first, offset)
             self._emit_block(inner, _Block(self.plan, tile.origin, first=first, width=width, channels=channels))
-
-        def emit_full_block(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one of the tile's blocks of `full_width` positions."""
-            emit_block(inner, inner.times(index, full_width), full_width)
-            return []
-
-        def emit_position(inner: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit a block of one position, at `offset` in the tile."""
-            emit_block(inner, offset, width=1)
             return []
 
         full_blocks = build.quotient(count, full_width)
-        build.loop(0, full_blocks, [], emit_full_block)
+        build.loop(0, full_blocks, [], lambda inner, i, _: emit_block(inner, inner.times(i, full_width), full_width))
         covered = build.times(full_blocks, full_width)
         if isinstance(count, int) and isinstance(covered, int):
             if count > covered:
                 emit_block(build, covered, count - covered)
         elif full_width > 1:  # blocks of one position cover all of them
-            build.loop(covered, count, [], emit_position)
+            build.loop(covered, count, [], lambda inner, offset, _: emit_block(inner, offset, width=1))
 
     def _emit_block(self, build: Builder, block: _Block) -> None:
         """Emit a block twice, without and with checks for padding; the kernel executes one of the two.
@@ -227,38 +220,35 @@ class _Workgroup:
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
         # Sums stay in registers unless there are reduction loops around the unrolled ones.
         emit = self._emit_block_in_memory if self.plan.looped_dims else self._emit_block_in_registers
-        build.when(is_interior, lambda inner: emit(inner, block, is_edge=False))
-        build.when(opposite(build, is_interior), lambda inner: emit(inner, block, is_edge=True))
+        build.when(is_interior, lambda inner: emit(inner, block))
+        build.when(opposite(build, is_interior), lambda inner: emit(inner, replace(block, is_edge=True)))
 
-    def _emit_block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
-        """Emit a block whose reductions are all unrolled: a loop over channels that computes and stores all results.
+    def _in_each_channel(self, build: Builder, block: _Block, body: Callable[[_Block, Builder, Index], None]) -> None:
+        """Emit a parallel loop that runs `body` for each channel of a block."""
+        first, end = block.channels
+        build.parallel(first, end, partial(body, block), index_below=self.sizes[self.plan.channel_dim])
 
-        is_edge: whether the block may read padding.
-        """
+    def _emit_block_in_registers(self, build: Builder, block: _Block) -> None:
+        """Emit a block whose reductions are all unrolled: a loop over channels that computes and stores all results."""
+        self._in_each_channel(build, block, self._emit_channel_in_registers)
 
-        def emit_channel(inner: Builder, channel: Index) -> None:
-            """Emit the results of all positions of `block` at one channel; with `is_edge`, reads may be padding."""
-            points = block.points(inner, channel)
-            values = [self._initial_value(inner, point) for point in points]
-            self._store_results(inner, points, self._emit_steps(inner, points, values, is_edge))
+    def _emit_channel_in_registers(self, block: _Block, build: Builder, channel: Index) -> None:
+        """Emit the results of all positions of a block at one channel, and their stores."""
+        points = block.points(build, channel)
+        values = [self._initial_value(build, point) for point in points]
+        self._store_results(build, points, self._emit_steps(build, points, values, block.is_edge))
 
-        first_channel, end_channel = block.channels
-        build.parallel(first_channel, end_channel, emit_channel, index_below=self.sizes[self.plan.channel_dim])
-
-    def _emit_block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
+    def _emit_block_in_memory(self, build: Builder, block: _Block) -> None:
         """Emit a block of a plan with `looped_dims`: reductions that are too long to unroll, or of unknown size.
 
         The loops over these reductions enclose the loop over channels, so that the sums of all channels are in memory
         between iterations.
-
-        is_edge: whether the block may read padding.
         """
-        (first, end), channel_count = block.channels, self.sizes[self.plan.channel_dim]
         # The sums in memory change from loop to loop: loads from them must not be moved or reused.
         pinned = build.without_load_motion()
-        pinned.parallel(first, end, partial(self._initialize_sums, block), index_below=channel_count)
-        self._emit_reductions(pinned, block, self.plan.looped_dims, indices={}, is_edge=is_edge)
-        pinned.parallel(first, end, partial(self._store_results_of_channel, block), index_below=channel_count)
+        self._in_each_channel(pinned, block, self._initialize_sums)
+        self._emit_reductions(pinned, block, self.plan.looped_dims, indices={})
+        self._in_each_channel(pinned, block, self._store_results_of_channel)
 
     def _initialize_sums(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit stores of the initial values to the sums of one channel of a block."""
@@ -267,42 +257,43 @@ class _Workgroup:
             self._store_sum(build, self._initial_value(build, point), offset)
 
     def _emit_reductions(
-        self, build: Builder, block: _Block, loops: Sequence[int], indices: Mapping[int, Index], is_edge: bool
+        self, build: Builder, block: _Block, loops: Sequence[int], indices: Mapping[int, Index]
     ) -> None:
         """Emit loops over reductions, and in the innermost one the unrolled steps for all channels of a block.
 
-        A block is some neighbouring positions of the result at a range of channels. Each call emits the first one of
-        `loops`, and calls itself for the others inside it. Without `loops`, the call emits the loop over channels.
+        Each call emits the first one of `loops`, and calls itself for the others inside it. Without `loops`, the call
+        emits the loop over channels.
 
         Args:
             build: Receives the code.
             block: The block, whose sums are in memory.
             loops: Numbers of the reduced loops that are still to be emitted, outermost first.
             indices: Number of a loop -> its index, for the reduced loops that enclose `build`.
-            is_edge: Whether the block may read padding.
         """
+        if not loops:
+            self._in_each_channel(build, block, partial(self._add_to_sums_of_channel, indices))
+            return
+        loop, *inner_loops = loops
 
         def emit_inner_loops(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the loops that are inside the first one of `loops`, whose index is `index`."""
-            self._emit_reductions(inner, block, loops[1:], {**indices, loops[0]: index}, is_edge)
+            """Emit the loops that are inside `loop`."""
+            self._emit_reductions(inner, block, inner_loops, {**indices, loop: index})
             return []
 
-        def emit_channel(inner: Builder, channel: Index) -> None:
-            """Emit the unrolled steps of one channel of `block`, which add to its sums in memory.
+        build.loop(0, self.sizes[loop], [], emit_inner_loops)
 
-            `indices` has the indices of the reduced loops that enclose this code.
-            """
-            points = block.points(inner, channel, indices)
-            offsets = self._sum_offsets(inner, block, points)
-            values = self._emit_steps(inner, points, self._load_sums(inner, offsets), is_edge)
-            for offset, value in zip(offsets, values, strict=True):
-                self._store_sum(inner, value, offset)
+    def _add_to_sums_of_channel(
+        self, indices: Mapping[int, Index], block: _Block, build: Builder, channel: Index
+    ) -> None:
+        """Emit the unrolled steps of one channel of a block, which add to its sums in memory.
 
-        if loops:
-            build.loop(0, self.sizes[loops[0]], [], emit_inner_loops)
-            return
-        first_channel, end_channel = block.channels
-        build.parallel(first_channel, end_channel, emit_channel, index_below=self.sizes[self.plan.channel_dim])
+        indices: number of a loop -> its index, for the reduced loops that enclose this code.
+        """
+        points = block.points(build, channel, indices)
+        offsets = self._sum_offsets(build, block, points)
+        values = self._emit_steps(build, points, self._load_sums(build, offsets), block.is_edge)
+        for offset, value in zip(offsets, values, strict=True):
+            self._store_sum(build, value, offset)
 
     def _store_results_of_channel(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit the results of one channel of a block, from its sums in memory, and their stores."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
@@ -109,6 +109,11 @@ class ImagePlan:
     rows: int
 
     @property
+    def window_input(self) -> SSAValue:
+        """The operand of the reduction that windows read; where they read padding, the result of a `tensor.pad`."""
+        return self.generic.inputs[self.input]
+
+    @property
     def row_length(self) -> int:
         """Elements of a row of a packed image. All packed images have the row length of the longest one."""
         return self.axes[1].position_count + max(self.axes[1].largest_shift_by_phase.values())
@@ -149,43 +154,45 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     - The initial value of the sums varies within an image.
     - The body does not read the input, or several elements of the input share a byte.
     """
-    sizes = loop_sizes(frame.elements, generic)
-    static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
+    sizes = [n for n in loop_sizes(frame.elements, generic) if isinstance(n, int) and n > 0]
     result_indices = generic.output_maps[0].results
-    dims = [r.position for r in result_indices if isinstance(r, AffineDimExpr)]  # loops that are an index of the result
-    has_other_indices = len(dims) != len(result_indices)
-    if len(static_sizes) < len(sizes) or len(dims) < 2 or has_other_indices:
+    loops = [r.position for r in result_indices if isinstance(r, AffineDimExpr)]  # that are an index of the result
+    has_other_sizes, has_other_indices = len(sizes) < len(generic.iterators), len(loops) < len(result_indices)
+    if has_other_sizes or has_other_indices or len(loops) < 2:
         return None
-    # The number of elements of a window and of positions in an image.
-    *outer, vertical, horizontal = dims
-    steps = prod(static_sizes[d] for d in generic.reduced_loops)
-    positions = static_sizes[vertical] * static_sizes[horizontal]
-    if steps > MAX_STEPS or positions < MIN_POSITIONS:
-        return None
-    # The input that windows read: the only one that depends on the position in the image.
-    image_dims = {vertical, horizontal}
-    window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]
+    *outer, vertical, horizontal = loops
+    steps = prod(sizes[d] for d in generic.reduced_loops)
+    positions = sizes[vertical] * sizes[horizontal]
     # The kernel reads the initial value of one position for all positions of an image.
-    has_varying_initial_value = bool(image_dims & _initial_dims(generic))
-    if len(window_inputs) != 1 or has_varying_initial_value:
+    has_varying_initial_value = not _initial_dims(generic).isdisjoint((vertical, horizontal))
+    if steps > MAX_STEPS or positions < MIN_POSITIONS or has_varying_initial_value:
         return None
-    (input_,) = window_inputs
-    is_read = bool(generic.block.args[input_].uses)
-    # How windows move along the rows and columns of this input.
-    axes = _axes(generic, input_, (vertical, horizontal), static_sizes)
+    input_ = _window_input(generic, {vertical, horizontal})
+    axes = None if input_ is None else _axes(generic, input_, (vertical, horizontal), sizes)
+    if input_ is None or axes is None:
+        return None
     bits = bits_of(tensor_type(generic.inputs[input_]).element_type)
     shares_bytes = bits < 8
-    if not is_read or axes is None or shares_bytes:
+    if shares_bytes:
         return None
     element_bytes = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
     return ImagePlan(
         generic=generic,
-        sizes=tuple(static_sizes),
+        sizes=tuple(sizes),
         input=input_,
         axes=axes,
         outer=tuple(outer),
         rows=_rows_of_tile(axes, element_bytes),
     )
+
+
+def _window_input(generic: Structured, image_dims: set[int]) -> int | None:
+    """Return the ordinal of the input that windows read: the only one that depends on the position in the image.
+
+    Return None if several inputs or none do, or if the body does not read it.
+    """
+    ordinals = [i for i in range(len(generic.inputs)) if image_dims & dims_in(generic.maps[i])]
+    return ordinals[0] if len(ordinals) == 1 and generic.block.args[ordinals[0]].uses else None
 
 
 def _rows_of_tile(axes: tuple[Axis, Axis], element_bytes: int) -> int:
@@ -247,13 +254,8 @@ def _axis(generic: Structured, coordinate: LinearIndex, positions: int, sizes: S
     """Return the axis of a window along a dimension of its input; None if the index there has another form.
 
     The form is stride * position + dilation * step. The index `2 * d2 + 3 * d4`, with the position d2 and the reduced
-    loop d4, has the stride 2 and the dilation 3. The index `d2` alone is a window of one step.
-
-    Args:
-        generic: The reduction.
-        coordinate: A coordinate of the input, as a linear function of the loops.
-        positions: The loop of the window's positions.
-        sizes: Size of each loop.
+    loop d4, has the stride 2 and the dilation 3. The index `d2` alone is a window of one step. `coordinate` is the
+    index, `positions` the loop over positions.
     """
     # The index may depend on the positions and on at most one reduced loop, without an offset.
     step_loops = [d for d in coordinate.dims if d in generic.reduced_loops]

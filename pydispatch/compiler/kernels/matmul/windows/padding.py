@@ -49,28 +49,22 @@ class PaddedInputs:
         """Return the padded inputs of a reduction whose vectors are along `channel_loop`.
 
         A padded input is the result of a `tensor.pad` that no buffer stores, such as an image [n, y, x, c] with padding
-        around y and x. Blocks of results in the interior of the image read its elements without a check, other blocks
-        select between an element and the padding. Two kinds of padded inputs are left out, and computed by the rule of
-        `tensor.pad`:
+        around y and x. Two kinds of padded inputs are left out, and computed by the rule of `tensor.pad`:
 
         - inputs that are padded along the channels, since some lanes of a vector would read padding;
         - inputs whose padded indices may decrease from step to step, such as y - ky: `are_interior` checks the first
           and the last step only.
-
-        Args:
-            elements: Tensors of the dispatch function.
-            generic: The reduction.
-            channel_loop: The loop of `generic` that vectors are along.
-            position_loop: The parallel loop along which a block computes several neighbouring results; None for none.
         """
         sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
         for ordinal, value in enumerate(generic.inputs):
             pad = value.owner
             if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):  # stored with its padding
                 continue
-            amounts = zip(*pad_amounts(elements, pad), strict=True)  # (before, after) for each dimension
-            results = generic.maps[ordinal].results
-            padded_indices = [results[i] for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
+            low, high = pad_amounts(elements, pad)
+            indices = generic.maps[ordinal].results
+            padded_indices = [
+                i for i, before, after in zip(indices, low, high, strict=True) if before != 0 or after != 0
+            ]
             is_padded_along_channels = any(channel_loop in _loops_in(index) for index in padded_indices)
             if padded_indices and not is_padded_along_channels and all(map(is_nondecreasing, padded_indices)):
                 pads.append((ordinal, pad))
@@ -90,17 +84,8 @@ class PaddedInputs:
                 reduced loops are ignored.
             first: First index of the block along `position_loop`.
             width: Number of indices of the block along `position_loop`.
-
-        Returns:
-            A bool if it is known at compile time, else an i1.
         """
-        # The indices of all loops at the first step and position, and at the last ones.
-        first_point, last_point = list(origin), list(origin)
-        for dim in self.generic.reduced_loops:
-            first_point[dim], last_point[dim] = 0, build.minus(self.sizes[dim], 1)
-        if self.position_loop is not None:
-            first_point[self.position_loop] = first
-            last_point[self.position_loop] = build.plus(first, width - 1)
+        first_point, last_point = self._extreme_points(build, origin, first, width)
         is_interior: SSAValue | bool = True
         for ordinal, pad in self.pads:
             low, high = pad_amounts(self.elements, pad)
@@ -113,6 +98,21 @@ class PaddedInputs:
                 if high[dim] != 0:
                     is_interior = both(build, is_interior, build.less(build.minus(highest[dim], low[dim]), size))
         return is_interior
+
+    def _extreme_points(
+        self, build: Builder, origin: Sequence[Index], first: Index, width: int
+    ) -> tuple[list[Index], list[Index]]:
+        """Return the indices of all loops at the first step and position of a block, and at the last ones.
+
+        The parameters are those of `are_interior`.
+        """
+        first_point, last_point = list(origin), list(origin)
+        for dim in self.generic.reduced_loops:
+            first_point[dim], last_point[dim] = 0, build.minus(self.sizes[dim], 1)
+        if self.position_loop is not None:
+            first_point[self.position_loop] = first
+            last_point[self.position_loop] = build.plus(first, width - 1)
+        return first_point, last_point
 
     def define_elements(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
         """Emit the padded elements that the reduction reads at a point of its loops, and register them for its body.
@@ -153,6 +153,21 @@ class PaddedInputs:
         The element of the source at the clamped indices is loaded, and a select between it and the padding follows: no
         branch is needed.
         """
+        exists, nearest = self._existence_and_nearest(build, pad, indices)
+        block = pad.region.block
+        mapping: dict[SSAValue, SSAValue] = {
+            argument: build.value(index) for argument, index in zip(block.args, indices, strict=True)
+        }
+        # `point` is for `linalg.index`, which this block cannot have: its arguments are the indices.
+        padding = clone_block(self.elements, build, block, mapping, point=[])[0]
+        if isinstance(exists, bool):
+            return self.elements.at(build, pad.source, nearest) if exists else padding
+        return build.pure(arith.SelectOp(exists, self.elements.at(build, pad.source, nearest), padding))
+
+    def _existence_and_nearest(
+        self, build: Builder, pad: tensor.PadOp, indices: Sequence[Index]
+    ) -> tuple[SSAValue | bool, list[Index]]:
+        """Return whether an element of a padded tensor is in its source, and the indices of the nearest one that is."""
         low, high = pad_amounts(self.elements, pad)
         nearest: list[Index] = []
         exists: SSAValue | bool = True
@@ -165,15 +180,7 @@ class PaddedInputs:
                 exists = both(build, exists, build.less(unpadded, size))
                 unpadded = build.least(build.most(unpadded, 0), build.minus(size, 1))
             nearest.append(unpadded)
-        block = pad.region.block
-        mapping: dict[SSAValue, SSAValue] = {
-            argument: build.value(index) for argument, index in zip(block.args, indices, strict=True)
-        }
-        # `point` is for `linalg.index`, which this block cannot have: its arguments are the indices.
-        padding = clone_block(self.elements, build, block, mapping, point=[])[0]
-        if isinstance(exists, bool):
-            return self.elements.at(build, pad.source, nearest) if exists else padding
-        return build.pure(arith.SelectOp(exists, self.elements.at(build, pad.source, nearest), padding))
+        return exists, nearest
 
 
 def _loops_in(expression: AffineExpr) -> set[int]:

@@ -89,19 +89,17 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
     # `reduced_loops` are the loops that index no result: a parallel one among them is no reduction.
-    if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):
-        return None
+    has_unindexed_parallel_loop = any(generic.iterators[d] == "parallel" for d in generic.reduced_loops)
     shares_bytes = bits_of(tensor_type(generic.op.results[0]).element_type) < 8
-    if shares_bytes:
-        return None
     # The loops that index the result, outermost first, without loops of one iteration.
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     dims = [d for d in dims if sizes[d] != 1]
-    if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
+    if has_unindexed_parallel_loop or shares_bytes or not dims:
         return None
     channel_dim, position_dim = dims[-1], dims[-2] if len(dims) > 1 else None
     channel_count = sizes[channel_dim]
-    if channel_count is not None and channel_count < MIN_CHANNELS:
+    has_few_channels = channel_count is not None and channel_count < MIN_CHANNELS
+    if has_few_channels or not _has_windows_with_contiguous(generic, channel_dim, sizes):
         return None
     # The weights of a window for one channel are estimated as one element for each unrolled step.
     unrolled_dims = _unrolled(generic.reduced_loops, sizes)
@@ -165,20 +163,12 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
     An input with windows has a computed index, such as y + ky. At least one input must have windows, and all inputs
     with windows must depend on the loop `channels`, here c: image[n, y + ky, x + kx, c] with the weights w[ky, kx, c]
     is accepted. image[n, c, y + ky, x + kx] is not, since its neighbours in memory are those along x. Inputs that do
-    not depend on `channels`, or that the body does not read, do not matter.
-
-    Args:
-        generic: The reduction.
-        channels: Number of the loop that vectors are to be along.
-        sizes: Size of each loop; None if it is unknown.
+    not depend on `channels`, or that the body does not read, do not matter. `sizes` has the size of each loop, None if
+    it is unknown.
     """
+    # The maps of the inputs that the body reads. Scalars have none, and those of tensors of rank 0 are empty.
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
-    # The maps of the tensors that the body reads, without scalars and tensors of rank 0.
-    maps = [
-        generic.maps[i]
-        for i in used_inputs
-        if isinstance(generic.inputs[i].type, TensorType) and generic.maps[i].results
-    ]
+    maps = [generic.maps[i] for i in used_inputs if isinstance(generic.inputs[i].type, TensorType)]
     window_maps = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
     if not window_maps or any(channels not in dims_in(m) for m in window_maps):
         return False
