@@ -126,8 +126,9 @@ class _Ranges:
             return (0, min(masks)) if masks else None
         if op.name in ("arith.shrui", "arith.shrsi"):
             return self._shifted(op)
-        if op.name not in ("arith.subi", "arith.addi"):
-            return None
+        return self._sum_or_difference(op) if op.name in ("arith.addi", "arith.subi") else None
+
+    def _sum_or_difference(self, op: Operation) -> Range | None:
         left, right = self.of(op.operands[0]), self.of(op.operands[1])
         if left is None or right is None:
             return None

@@ -53,7 +53,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
 
 
 @dataclass(frozen=True)
-class _Tile:
+class _ImageTile:
     """A few rows of an image of the result, of which a workgroup reduces the windows.
 
     Attributes:
@@ -103,7 +103,7 @@ class _Workgroup:
         self._store(pinned, tile)
         return []
 
-    def _tile_at(self, build: Builder, tile_index: Index) -> _Tile:
+    def _tile_at(self, build: Builder, tile_index: Index) -> _ImageTile:
         """Return the tile at an index among all tiles of the result."""
         plan, height = self.plan, self.plan.axes[0].position_count
         tiles_of_image = ceil_quotient(height, plan.rows)
@@ -113,9 +113,9 @@ class _Workgroup:
             origin[dim] = outer_index
         # The last tile of an image overlaps the one before, so that all have `plan.rows` rows.
         first_row = build.least(build.times(tile_of_image, plan.rows), height - plan.rows)
-        return _Tile(origin=tuple(origin), first_row=first_row)
+        return _ImageTile(origin=tuple(origin), first_row=first_row)
 
-    def _pack(self, build: Builder, tile: _Tile) -> None:
+    def _pack(self, build: Builder, tile: _ImageTile) -> None:
         """Emit the packing of the input of a tile."""
         plan = self.plan
         source = packing_source(self.frame.elements, build, plan.window_input)
@@ -129,7 +129,7 @@ class _Workgroup:
         )
         packer.emit(build)
 
-    def _reduce(self, build: Builder, tile: _Tile) -> None:
+    def _reduce(self, build: Builder, tile: _ImageTile) -> None:
         """Emit the sums of all window positions of a tile, as one parallel loop over all its rows.
 
         Rows of positions are as far apart as packed rows, so that there are gaps between them, whose sums are computed
@@ -140,7 +140,7 @@ class _Workgroup:
         index_count = (self.plan.rows - 1) * row_length + positions_of_row  # without the gap after the last row
         build.parallel(0, index_count, partial(self._reduce_window, tile))
 
-    def _reduce_window(self, tile: _Tile, build: Builder, index: Index) -> None:
+    def _reduce_window(self, tile: _ImageTile, build: Builder, index: Index) -> None:
         """Emit the sum of one window, and its store at `index` in `sums`.
 
         The input was copied to packed images, one for each pair of phases (remainders of row and column in the division
@@ -175,7 +175,7 @@ class _Workgroup:
         image_offset = self.plan.image_offsets[row_phase, column_phase]
         return image_offset + row_shift * self.plan.row_length + column_shift
 
-    def _store(self, build: Builder, tile: _Tile) -> None:
+    def _store(self, build: Builder, tile: _ImageTile) -> None:
         """Emit the results of the dispatch from the sums of a tile, and their stores."""
         row_length = self.plan.axes[1].position_count
 
@@ -185,7 +185,7 @@ class _Workgroup:
 
         build.parallel(0, self.plan.rows, store_row)
 
-    def _store_position(self, tile: _Tile, y: Index, build: Builder, x: Index) -> None:
+    def _store_position(self, tile: _ImageTile, y: Index, build: Builder, x: Index) -> None:
         """Emit the results of the dispatch at row `y` of a tile and at position `x`, and their stores.
 
         `Elements.define` registers the sum as the element of the reduction's result. `Elements.at` computes the

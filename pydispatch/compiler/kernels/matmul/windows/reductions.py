@@ -58,12 +58,13 @@ def step_at(
         accumulator: The sum, maximum or minimum before the step.
     """
     (new_accumulator,) = body_at(elements, build, generic, point, [accumulator])
-    if isinstance(new_accumulator, OpResult) and new_accumulator.op.name == "arith.addf":
-        addition = new_accumulator.op
-        for operand in addition.operands:
-            if isinstance(operand, OpResult) and operand.op.name == "arith.mulf":
-                for op in (operand.op, addition):
-                    op.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
+    if not isinstance(new_accumulator, OpResult) or new_accumulator.op.name != "arith.addf":
+        return new_accumulator
+    addition = new_accumulator.op
+    products = [v.op for v in addition.operands if isinstance(v, OpResult) and v.op.name == "arith.mulf"]
+    if products:
+        for op in (*products, addition):
+            op.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
     return new_accumulator
 
 
