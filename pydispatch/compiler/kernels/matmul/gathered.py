@@ -132,11 +132,8 @@ def _strides_in_page(
     pages of 16x64 has the strides {i: 1, j: 64}. Return None unless each index in the page is another dimension of the
     gather, with the same size as that dimension of the page.
 
-    Args:
-        expression: The gathered element, as a function of the gather's dimensions.
-        indices: Its indices in the page, scalars in the body of the gather.
-        shape: Sizes of the gather's dimensions.
-        page_shape: Shape of a page.
+    `expression` is the gathered element, `indices` are its indices in the page, scalars in the body of the gather, and
+    `shape` has the sizes of the gather's dimensions.
     """
     strides: dict[int, int] = {}
     for position, index in enumerate(indices):

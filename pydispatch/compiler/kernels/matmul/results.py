@@ -171,10 +171,7 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
     depend on the contraction's result. For y[d0, d1] = C[d1, d0] + b[d1], where C is the contraction's result and has
     the entry [0, 1], loop 1 runs along dimension 0 of C and loop 0 along dimension 1: y has [1, 0].
 
-    Args:
-        op: The generic.
-        ordinal: Ordinal of its result.
-        operands: The entry of each operand in `DimCache`. At least one operand depends on the contraction's result.
+    `operands` has the entry of each operand in `DimCache`. At least one depends on the contraction's result.
     """
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:
@@ -193,11 +190,7 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
 def _dim_of_loop(map_: AffineMap, dims: list[int] | bool | None) -> dict[int, int] | None:
     """Return, for each loop that indexes an operand, the dimension of the contraction's result that it runs along.
 
-    Return None if `dims` has no such dimensions, or if an index of the operand is no loop.
-
-    Args:
-        map_: Loops -> indices of the operand.
-        dims: The entry of the operand in `DimCache`.
+    `dims` is the entry of the operand in `DimCache`. Return None if it has no dimensions, or if an index is no loop.
     """
     if not isinstance(dims, list) or not all(isinstance(r, AffineDimExpr) for r in map_.results):
         return None

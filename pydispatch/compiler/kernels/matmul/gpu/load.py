@@ -104,6 +104,12 @@ class Staging:
 
         A tile of 128 rows and 8 steps of f32 that is stored by steps has 8 lines of 128 elements. The pitch, from one
         line to the next, is 132: 16 bytes of padding.
+
+        Args:
+            elements: Tensors of the dispatch function.
+            plan: The plan of the contraction.
+            sizes: Sizes of all loop dimensions.
+            is_a: Whether the factor is A.
         """
         tile, operand = plan.tile, plan.a if is_a else plan.b
         extent = tile.height if is_a else tile.width
@@ -201,7 +207,14 @@ class Staging:
     # Loads
 
     def load(self, build: Builder, invocation: Index, location: Location, iteration: Index) -> None:
-        """Emit the loads of one invocation for one iteration over K, of `tile.depth` steps, into its private memory."""
+        """Emit the loads of one invocation for one iteration over K, into its private memory.
+
+        Args:
+            build: The builder of the invocation's code.
+            invocation: Index of the invocation.
+            location: The tile of the workgroup.
+            iteration: Index of the iteration over K, which has `tile.depth` steps.
+        """
         pinned = build.without_load_motion()  # loads stay in the iteration that prefetches them
         self._for_each_run(pinned, invocation, partial(self._load_run, location, iteration))
 

@@ -98,12 +98,8 @@ class OperandPlanner:
     def _vector_width(self, factor: Factor, length: int, tile_elements: int, invocations: int) -> int:
         """Return the elements of the widest legal vector load, of at most `LARGEST_LOAD_BITS`; 1 for scalar loads.
 
-        Args:
-            factor: The factor. A row of its tensor must be whole vectors, so that each row begins at a multiple of the
-                vector's size.
-            length: Elements of the tile along the vector; they must be whole vectors.
-            tile_elements: Elements of the tile. The tile must have a vector for each invocation.
-            invocations: Number of invocations of a workgroup.
+        A row of the tensor must be whole vectors, so that each row begins at a multiple of the vector's size. So must
+        the `length` of the tile along the vector. The tile must have a vector for each invocation.
         """
         type_ = tensor_type(self.contraction.tensor_of(factor))
         row_length = type_.get_shape()[-1]

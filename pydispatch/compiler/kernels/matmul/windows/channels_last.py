@@ -338,13 +338,8 @@ class _Workgroup:
 
         A point is a position of the block, with the indices of all loops there. For a block of 4 positions and unrolled
         loops of 3x3, these are 9 steps, in each of which each point adds one value to its sum. An element of a padded
-        input is read once for all points of the block that use it.
-
-        Args:
-            build: Receives the code.
-            points: Indices of all loops at each position of the block; the loops of unrolled reductions get new ones.
-            values: The sum of each point before the steps.
-            is_edge: Whether the steps may read padding.
+        input is read once for all points of the block that use it. `values` are the sums of the points before the
+        steps. With `is_edge`, the steps may read padding.
         """
         unrolled = self.plan.unrolled_dims
         accumulators = [[value] for value in values]  # for each point, its sum before the steps and after each step
@@ -371,11 +366,7 @@ class _Workgroup:
         """Emit the results of the dispatch from the sums of a block, and then their stores.
 
         All stores are after all loads: a store between two loads would hinder later passes from moving the second one.
-
-        Args:
-            build: Receives the code.
-            points: Indices of all loops at each position of the block.
-            values: The sum of each point.
+        `points` has the indices of all loops at each position of the block, `values` the sum of each.
         """
         generic, elements = self.plan.generic, self.frame.elements
         stores = []

@@ -225,13 +225,7 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
 
     An axis states the positions, the steps within a window, the stride and the dilation: `2 * i + k` has the positions
     i, the steps k and the stride 2. Return None if the index along another dimension depends on positions or steps, or
-    if a reduced loop is no step of the windows.
-
-    Args:
-        generic: The reduction.
-        ordinal: Ordinal of the input.
-        image: The loops over the vertical and the horizontal positions, such as i and j for the result [i, j].
-        sizes: Size of each loop.
+    if a reduced loop is no step of the windows. `image` has the loops over the vertical and the horizontal positions.
     """
     coordinates = [linear_index(r) for r in generic.maps[ordinal].results]
     linear_coordinates = [c for c in coordinates if c is not None]

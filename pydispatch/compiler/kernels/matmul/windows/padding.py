@@ -54,6 +54,12 @@ class PaddedInputs:
         - inputs that are padded along the channels, since some lanes of a vector would read padding;
         - inputs whose padded indices may decrease from step to step, such as y - ky: `are_interior` checks the first
           and the last step only.
+
+        Args:
+            elements: Tensors of the dispatch function.
+            generic: The reduction.
+            channel_loop: The loop of `generic` that vectors are along.
+            position_loop: The parallel loop along which a block computes several neighbouring results; None for none.
         """
         sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
         for ordinal, value in enumerate(generic.inputs):
@@ -84,6 +90,9 @@ class PaddedInputs:
                 reduced loops are ignored.
             first: First index of the block along `position_loop`.
             width: Number of indices of the block along `position_loop`.
+
+        Returns:
+            A bool if it is known at compile time, else an i1.
         """
         first_point, last_point = self._extreme_points(build, origin, first, width)
         is_interior: SSAValue | bool = True
