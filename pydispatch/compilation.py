@@ -43,6 +43,8 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
         >>> artifact = pd.compile("program.mlir", targets=("cpu", "vulkan"))
         >>> artifact.save("program.pdx")
     """
+    # Collections of garbage are rare meanwhile, bytecode of generated dataclasses is cached, and an import that fails
+    # raises CompileError.
     with rarely_collected(), bytecode.cached(), running("compiling", "compiler", CompileError):
         from pydispatch.tuning.compile import compile as compile_
 

@@ -14,7 +14,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `pydispatch export`."""
+    """Add the options of `pydispatch export`. `--web` states what to write; nothing else can be chosen so far."""
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE.pdx")
     parser.add_argument("--web", action="store_true", required=True, help="shaders, data and an ES module for WebGPU")

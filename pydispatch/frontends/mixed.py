@@ -85,9 +85,9 @@ class _Lowering:
         # Result of an operation that was cloned into a traced region → the result of the clone. Results that are
         # tensors are in `values` instead.
         self.cloned: dict[SSAValue, SSAValue] = {}
-        # For each block that is being rewritten, outermost first: a temporary block that collects new operations, and
-        # the operation that is being rewritten, before which they are inserted.
-        self.anchors: list[tuple[Block, Operation]] = []
+        # The operations that are being rewritten, one for each block that is being rewritten, outermost first: the
+        # operation, and a temporary block that collects the new operations to insert before it.
+        self.open_rewrites: list[tuple[Operation, Block]] = []
         self._converted: list[Operation] = []  # operations to erase at the end, since they use each other's results
 
     def run(self) -> None:
@@ -107,21 +107,21 @@ class _Lowering:
     def _region(self, region: Region) -> None:
         """Rewrite the operations of a region in place."""
         for block in reverse_postorder(region):  # blocks that define values before those that use them
-            new = Block()  # collects new operations, which `_flush` moves before the operation that is being rewritten
+            new = Block()  # collects the new operations of the operation that is being rewritten
             with self.b.inside(new):
                 for op in list(block.ops):
-                    self.anchors.append((new, op))
+                    self.open_rewrites.append((op, new))
                     self._operation(op)
-                    self._flush()
-                    self.anchors.pop()
+                    self._insert_new_operations()
+                    self.open_rewrites.pop()
 
-    def _flush(self) -> None:
-        """Insert the new operations of each open block before the operation that is being rewritten."""
-        for new, anchor in self.anchors:
+    def _insert_new_operations(self) -> None:
+        """Insert the new operations of each block that is being rewritten before the operation that they replace."""
+        for replaced, new in self.open_rewrites:
             for op in list(new.ops):
                 op.detach()
-                assert anchor.parent is not None
-                anchor.parent.insert_op_before(op, anchor)
+                assert replaced.parent is not None
+                replaced.parent.insert_op_before(op, replaced)
 
     def _operation(self, op: Operation) -> None:
         """Convert an operation of a frontend's dialect; give other operations converted operands and rewrite their

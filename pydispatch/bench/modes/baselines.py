@@ -38,13 +38,13 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
     The arguments are converted to C types once per measurement, not in each call.
     """
-    function = ctypes.CDLL(str(library))[SYMBOL]
-    function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
+    mul_arrays = ctypes.CDLL(str(library))[SYMBOL]
+    mul_arrays.restype, mul_arrays.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
     def bind(*arrays: Any) -> Callable[[], object]:
-        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types once."""
+        """Return a call of the C function `mul_arrays` on `arrays` (lhs, rhs, out), converted to C types once."""
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in arrays)
-        return partial(function, *pointers, ctypes.c_size_t(arrays[0].size))
+        return partial(mul_arrays, *pointers, ctypes.c_size_t(arrays[0].size))
 
     return None, Direct(bind)
 
@@ -56,7 +56,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
     opened = ffi.dlopen(str(library))
 
     def bind(*arrays: Any) -> Callable[[], object]:
-        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types once."""
+        """Return a call of the library's C function on `arrays` (lhs, rhs, out), converted to C types once."""
         pointers = (ffi.cast("float*", array.ctypes.data) for array in arrays)
         return partial(getattr(opened, SYMBOL), *pointers, arrays[0].size)
 

@@ -32,8 +32,8 @@ LEAST_BYTES = 4 << 10
 """Minimum bytes of a hoisted result of inexpensive operations; kernels recompute smaller ones faster than load them."""
 
 MIN_REDUCTION = 16
-"""Factor by which an inexpensive result of fewer than LEAST_BYTES, such as that of a reduction, must be smaller than
-the constants that it is computed from; otherwise kernels recompute it."""
+"""Minimum ratio of the bytes of constants to those of a result that inexpensive operations compute from them, such as
+sums of rows. It applies to results of fewer than LEAST_BYTES. Below this ratio, kernels recompute the result."""
 
 TABLE_BYTES = 1 << 20
 """Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,

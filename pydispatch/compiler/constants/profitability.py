@@ -61,30 +61,30 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
         size: Bytes of an element as kernels multiply it.
         levels: ISA levels of all targets.
     """
-    *_, columns = type_.get_shape()
+    *outer, columns = type_.get_shape()
     row_bytes = columns * size
-    total_bytes = prod(type_.get_shape()) * size
+    total_bytes = prod(outer) * row_bytes
     rows = _result_rows(contraction)
     exceeds_cache = total_bytes > min(level.model.l2.bytes_per_core for level in levels)
     if not contraction.b.is_contiguous(contraction.n):  # B is transposed
         return total_bytes >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
     if total_bytes < MIN_BYTES or row_bytes <= PANEL_BYTES:  # a single panel is B as it is stored
         return False
-    # Few panels: rows are read whole, in order, also without panels. CPUs that do not prefetch strides of a page are an
-    # exception, see FEW_PANELS.
-    prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
-    if row_bytes <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
+    if row_bytes <= FEW_PANELS * PANEL_BYTES and not (exceeds_cache and _reads_strides_slowly(levels)):
         return False
     # Workgroups share the reading of a large B; in panels, each workgroup reads its part of B in the order of memory.
-    is_shared = all(shares_factor(level, total_bytes) for level in levels)
-    has_many_rows = rows is not None and rows > FEW_ROWS
-    if has_many_rows or exceeds_cache or is_shared:
+    if exceeds_cache or all(shares_factor(level, total_bytes) for level in levels):
         return True
-    if rows is not None:  # B fits the L2 cache, and the result has one or two rows
-        return False
+    if rows is not None:
+        return rows > FEW_ROWS
     # The number of rows is dynamic: assume ASSUMED_ROWS. In place, the rows of a panel are `stride_bytes` apart in B.
-    panel = PanelInPlace(row_bytes=PANEL_BYTES, stride_bytes=row_bytes, steps=prod(type_.get_shape()[:-1]))
+    panel = PanelInPlace(row_bytes=PANEL_BYTES, stride_bytes=row_bytes, steps=prod(outer))
     return not all(pays_in_place_b(level, ASSUMED_ROWS, level.block_rows, panel) for level in levels)
+
+
+def _reads_strides_slowly(levels: Sequence[Level]) -> bool:
+    """Return whether a CPU of `levels` does not prefetch loads that are a page of memory apart; see FEW_PANELS."""
+    return any(level.model.prefetch_stride < level.model.page for level in levels)
 
 
 def _result_rows(contraction: Contraction) -> int | None:

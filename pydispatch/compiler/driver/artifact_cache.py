@@ -48,10 +48,8 @@ PACKAGES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 _KEY_VERSION = "program 4"
 """First part of each key; its number is raised when the parts of the key change."""
 
-_NAMED = ("targets", "cpu", "object_search_path")
-"""Options whose values, names or paths or lists of these, are part of the key. Of the other options, `cpu_features` and
-`reassociate` are part of the key, and `progress` does not affect the artifact; with any further option, a value other
-than the default disables the cache."""
+_KEY_OPTIONS = ("targets", "cpu", "object_search_path")
+"""Options whose values, names or paths or lists of these, are part of the key."""
 
 
 def compile(source: Any, **options: Any) -> Artifact:
@@ -231,13 +229,13 @@ def _named_text(source: Any) -> tuple[str, Any]:
 def _options(options: Mapping[str, Any]) -> list[object] | None:
     """Return the options that decide the artifact, as strings, lists and booleans for the key.
 
-    Return None if an option has a value with which artifacts are not cached. The options of `_NAMED` (targets, cpu,
-    object_search_path), `cpu_features` and `reassociate` become part of the key, and `progress` does not affect the
-    artifact; every other option must have its default.
+    Return None if an option has a value with which artifacts are not cached. The options of `_KEY_OPTIONS`,
+    `cpu_features` and `reassociate` become part of the key. `progress` does not affect the artifact. Every other option
+    must have its default.
     """
     others = dict(options)
     progress, reassociate, features = (others.pop(name) for name in ("progress", "reassociate", "cpu_features"))
-    named = [_words(others.pop(name)) for name in _NAMED]
+    named = [_words(others.pop(name)) for name in _KEY_OPTIONS]
     named.append(list(default_cpus()))  # for `cpu` without a value
     is_known = (progress is None or callable(progress)) and type(reassociate) is bool and type(features) is str
     if not is_known or any(words is None for words in named):

@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydispatch._core import elf as core_elf
 from pydispatch.compiler import devlib
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import objects, programs
-from pydispatch.compiler.toolchain.tools import ARCHES, ToolchainError, find
+from pydispatch.compiler.toolchain.tools import ARCHES, Toolchain, ToolchainError, find
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import read
 from pydispatch.formats.elf import elf, fatelf
@@ -110,41 +111,16 @@ def build_standalone(
     """
     if not arches:
         raise InvalidArgumentError("arch: expected at least one")
-    return {
-        arch: _build_one(
-            sources,
-            arch,
-            exports=exports,
-            name=name,
-            description=description,
-            include_dirs=include_dirs,
-            defines=defines,
-            cpu=cpu,
-            features=features,
-            opt=opt,
-        )
-        for arch in dict.fromkeys(arches)  # each once
-    }
+    plugin = _Standalone(sources, exports, name, description, include_dirs, defines, cpu, features, opt)
+    return {arch: plugin.build(arch) for arch in dict.fromkeys(arches)}  # each once
 
 
-def _build_one(
-    sources: Sequence[Path],
-    arch: str,
-    *,
-    exports: Sequence[str],
-    name: str,
-    description: str,
-    include_dirs: Sequence[Path | str],
-    defines: Sequence[str],
-    cpu: str,
-    features: Sequence[str],
-    opt: str,
-) -> bytes:
-    """Return the plugin for one architecture.
+@dataclass(frozen=True)
+class _Standalone:
+    """A standalone plugin to build; `build` compiles and links it for an architecture.
 
-    Args:
+    Attributes:
         sources: Files of C, objects (.o) and archives (.a).
-        arch: Architecture, such as "x86_64".
         exports: Functions to generate a query function for; without them the sources define it.
         name: Name of the plugin, in the generated query function.
         description: Description of the plugin there.
@@ -154,43 +130,54 @@ def _build_one(
         features: CPU features with signs, such as "+avx2".
         opt: Optimization level of the compiler.
     """
-    if arch not in ARCHES:
-        raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
-    query = query_source(name, description, exports) if exports else b""
-    toolchain = find()
 
-    def compile_one(source: Path | bytes) -> bytes:
-        """Compile a file of C, or C source as bytes, to an object for `arch`, with the options `cpu`, `features`,
-        `include_dirs`, `defines` and `opt` of the plugin.
-        """
+    sources: Sequence[Path]
+    exports: Sequence[str]
+    name: str
+    description: str
+    include_dirs: Sequence[Path | str]
+    defines: Sequence[str]
+    cpu: str
+    features: Sequence[str]
+    opt: str
+
+    def build(self, arch: str) -> bytes:
+        """Return the plugin for an architecture, such as "x86_64"."""
+        if arch not in ARCHES:
+            raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
+        query = query_source(self.name, self.description, self.exports) if self.exports else b""
+        toolchain = find()
+        checked: list[objects.Checked] = []  # the symbols of each source
+        files: list[bytes] = []  # objects and archives to link
+        for source in self.sources:
+            is_compiled = source.suffix in (".o", ".a")  # already
+            data = read(source) if is_compiled else self._compile(toolchain, source, arch)
+            checked.append(_check_object(source.name, data, arch))
+            files.append(data)
+        defined = frozenset[str]().union(*(file.defined for file in checked))
+        if query:
+            _check_exports(self.exports, defined)
+            files.append(self._compile(toolchain, query, arch))
+        elif QUERY not in defined:
+            raise CompileError(
+                f"no source defines the query function {QUERY}",
+                note='end a source with PYD_PLUGIN("name", "description", PYD_PLUGIN_FN("symbol", function), ...) of '
+                '"pydispatch/plugin.h", or name the functions with --export',
+            )
+        _check_undefined(checked, defined)
+        # Archives: mathematical functions, and the few C functions that compilers call.
+        archives = devlib.objects(arch, self.cpu, self.features)
+        linked = toolchain.link_shared(files, arch=arch, exports=[QUERY], archives=archives)
+        objects.check_constructors(linked, checked)  # of members of archives, which _check_object accepts
+        check_standalone(linked, arch)
+        return linked
+
+    def _compile(self, toolchain: Toolchain, source: Path | bytes, arch: str) -> bytes:
+        """Compile a file of C, or C source as bytes, to an object for `arch`."""
         return toolchain.compile_c(
-            source, arch=arch, cpu=cpu, features=features, include_dirs=include_dirs, defines=defines, opt=opt
-        )
-
-    # Compile the C sources, and check the objects.
-    checked: list[objects.Checked] = []  # the symbols of each source
-    files: list[bytes] = []  # objects and archives to link
-    for source in sources:
-        data = read(source) if source.suffix in (".o", ".a") else compile_one(source)
-        checked.append(_check_object(source.name, data, arch))
-        files.append(data)
-    # Generate the query function, or find it in the sources.
-    defined = frozenset[str]().union(*(file.defined for file in checked))
-    if exports:
-        _check_exports(exports, defined)
-        files.append(compile_one(query))
-    elif QUERY not in defined:
-        raise CompileError(
-            f"no source defines the query function {QUERY}",
-            note='end a source with PYD_PLUGIN("name", "description", PYD_PLUGIN_FN("symbol", function), ...) of '
-            '"pydispatch/plugin.h", or name the functions with --export',
-        )
-    # Link all files with the device library: mathematical functions and the few C functions that compilers call.
-    _check_undefined(checked, defined)
-    linked = toolchain.link_shared(files, arch=arch, exports=[QUERY], archives=devlib.objects(arch, cpu, features))
-    objects.check_constructors(linked, checked)
-    check_standalone(linked, arch)
-    return linked
+            source, arch=arch, cpu=self.cpu, features=self.features, include_dirs=self.include_dirs,
+            defines=self.defines, opt=self.opt,
+        )  # fmt: skip
 
 
 def _check_exports(exports: Sequence[str], defined: frozenset[str]) -> None:
@@ -309,15 +296,9 @@ def build_system(
             query.write_bytes(query_source(name, description, exports))
             inputs.append(os.fspath(query))
         output = Path(scratch, "plugin.so")
-        compiler, environment = _host_compiler()
-        command = [*compiler, "-shared", "-fPIC", opt, "-fvisibility=hidden", "-DPYD_PLUGIN_SYSTEM"]
-        command += [f"-D{define}" for define in defines] + [f"-I{folder}" for folder in include_dirs]
-        command += [*inputs, "-o", os.fspath(output), *extra_args]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
-        )
-        if done.returncode != 0:
-            raise ToolchainError("building the system plugin failed", command, done.stderr)
+        flags = ["-shared", "-fPIC", opt, "-fvisibility=hidden", "-DPYD_PLUGIN_SYSTEM"]
+        flags += [f"-D{define}" for define in defines] + [f"-I{folder}" for folder in include_dirs]
+        _run_host_compiler([*flags, *inputs, "-o", os.fspath(output), *extra_args])
         data = output.read_bytes()
     # On systems whose libraries are no ELF files, the loader reports a missing query function.
     if is_elf(data) and QUERY not in elf.read(data).exports:
@@ -326,6 +307,17 @@ def build_system(
             note='end a source with PYD_PLUGIN(...) of "pydispatch/plugin.h", or name the functions with --export',
         )
     return data
+
+
+def _run_host_compiler(arguments: Sequence[str]) -> None:
+    """Run the C compiler for this machine; raise ToolchainError, with its diagnostics, if it fails."""
+    compiler, environment = _host_compiler()
+    command = [*compiler, *arguments]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
+    )
+    if done.returncode != 0:
+        raise ToolchainError("building the system plugin failed", command, done.stderr)
 
 
 def _host_compiler() -> tuple[list[str], dict[str, str] | None]:

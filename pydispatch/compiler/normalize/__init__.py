@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch import extensions
@@ -91,13 +92,20 @@ def normalize(module: ModuleOp, reassociate: bool = True, has_invocations: bool 
         op = pending.pop()
         if op.parent is None:  # erased, or in a region of a replaced operation
             continue
-        build, row = Build(op, reassociate, has_invocations), row_of(op.name)
-        assert row is not None
-        try:
-            row(op, build)
-        except VerifyException as error:
-            raise CompileError(f"'{op.name}': {error}", location_of(op)) from None
-        # Operations that the rule created, and those in their regions. The last one is appended first.
+        build = Build(op, reassociate, has_invocations)
+        _apply_rule(op, build)
+        # The operations that the rule created are next, in the order of the program; operations in the regions of one
+        # are replaced before it, the last of them first.
         for inserted in reversed(build.inserted):
             if inserted.parent:  # not erased again
                 pending += [inner for inner in walk(inserted) if row_of(inner.name)]
+
+
+def _apply_rule(op: Operation, build: Build) -> None:
+    """Replace an operation by the rule for its name. Raise CompileError, with its location, if it is invalid."""
+    row = row_of(op.name)
+    assert row is not None
+    try:
+        row(op, build)
+    except VerifyException as error:
+        raise CompileError(f"'{op.name}': {error}", location_of(op)) from None

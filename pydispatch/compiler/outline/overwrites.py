@@ -43,11 +43,15 @@ class Overwrites:
 
     def record_store(self, store: Operation) -> None:
         """Record that a store writes its slice: the loads before it that may have read the slice are overwritten."""
-        self.record_store_of_iteration(store)
+        self.record_store_of_earlier_iteration(store)
         self._early_stores.discard(store)
 
-    def record_store_of_iteration(self, store: Operation) -> None:
-        """Record that earlier iterations of a loop, which begins here, have executed a store of its body."""
+    def record_store_of_earlier_iteration(self, store: Operation) -> None:
+        """Record, at the start of a loop, a store of its body: earlier iterations have executed it already.
+
+        The loads before the loop that may have read its slice are overwritten. The store itself is recorded again
+        where the body has it, so that an early store remains one until then.
+        """
         self._overwritten |= {load for load in self._loads if _may_overwrite(store, load)}
 
     def record_early_store(self, value: SSAValue) -> None:

@@ -84,11 +84,13 @@ class _Rows:
             body: Body of the loops over the batch, which the operations are appended to.
             batch: Indices of these loops.
         """
-        if isinstance(self.update, MapStoreOp):  # a row's position is that of its first element: other indices are 0
+        if isinstance(self.update, MapStoreOp):
+            # The body maps an index of the input to an index of the destination, and a bit that states whether the
+            # element is written. A row's position is that of its first element: the other indices are 0.
             zeros = [body.index(0)] * (len(self.update.body.block.args) - len(batch))
-            *coordinates, is_written = body.inline(self.update.body, [*batch, *zeros])
-            return coordinates[: self.depth], is_written
-        indices = self.update.inputs[1]
+            *destination_index, is_written = body.inline(self.update.body, [*batch, *zeros])
+            return destination_index[: self.depth], is_written
+        _updates, indices, *_ = self.update.inputs
         # The last dimension of the indices has the coordinates of a row. It may be missing if there is only one.
         has_coordinate_axis = len(shape_of(indices.type)) > len(batch)
         positions = [[*batch, body.index(n)] if has_coordinate_axis else list(batch) for n in range(self.depth)]

@@ -167,7 +167,7 @@ class KernelBody(ABC):
         if op.name not in EXECUTED_ONCE:  # an iteration of a loop follows the stores of earlier iterations
             for inner in walk(op):
                 if inner.name in STORES:
-                    self._overwrites.record_store_of_iteration(inner)
+                    self._overwrites.record_store_of_earlier_iteration(inner)
         operands = [self.scalar(v) for v in op.operands]
         new = type(op).create(
             operands=operands, result_types=[r.type for r in op.results], properties=dict(op.properties),

@@ -16,9 +16,9 @@ from pydispatch.link.spirv.take import FunctionCopier, FunctionCopy
 class Binding:
     """Resolution of one import, for one set of buffers, to a function of a library.
 
-    A link creates one for each import and set of buffers, and calls `make` once. An import passes each buffer with an
-    offset parameter, which counts as a scalar. A library function may use a global buffer variable instead of a buffer
-    parameter, but has the offset.
+    A link creates one for each import and set of buffers, and calls `request_copy` once. An import passes each buffer
+    with an offset parameter, which counts as a scalar. A library function may use a global buffer variable instead of a
+    buffer parameter, but has the offset.
 
     Attributes:
         kernel: Module that has the import.
@@ -40,8 +40,8 @@ class Binding:
         # Types of the import's parameters that are no buffers.
         self.scalars = [p.type_id for p in function.parameters if not kernel.is_buffer(p.type_id)]
 
-    def make(self) -> int:
-        """Return the id of the function in the output that replaces the import.
+    def request_copy(self) -> int:
+        """Request a copy of the library's function; return the id of the output's function that replaces the import.
 
         Raises InvalidArgumentError if no overload of the library fits the call.
         """

@@ -18,7 +18,7 @@ _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
 """Instructions whose pointers need no capability; other pointers into buffers need VariablePointers."""
 
 
-def write_pending(copier: FunctionCopier) -> None:
+def write_requested_copies(copier: FunctionCopier) -> None:
     """Write the requested copies of functions, including those that they request in turn for their callees."""
     while copier.pending:
         copy = copier.pending.pop()

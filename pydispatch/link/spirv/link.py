@@ -16,7 +16,7 @@ from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 from pydispatch.link.spirv.binding import Binding
 from pydispatch.link.spirv.encode import encoded_module
-from pydispatch.link.spirv.function_writer import write_pending
+from pydispatch.link.spirv.function_writer import write_requested_copies
 from pydispatch.link.spirv.library import SpirvLibrary, open_library
 from pydispatch.link.spirv.output import SpirvOutput, instruction
 from pydispatch.link.spirv.take import FunctionCopier
@@ -226,8 +226,10 @@ class _SpirvLinker:
     def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], library_of: dict[str, int]) -> int:
         """Return the id of the function of the output that replaces an import in calls with these buffers.
 
-        A presence test becomes a function that returns whether a library defines the symbol, which is known here. Other
-        imports become a copy of the library's function, or a function that returns zero if no library has it.
+        There are three cases:
+        - A presence test becomes a function that returns whether a library defines the symbol, which is known here.
+        - An import that no library defines becomes a function that returns zero: the kernel tests its presence first.
+        - Other imports become a copy of the library's function, or an adapter that converts arguments for the copy.
 
         Args:
             function: Declaration of the import in the kernel.
@@ -241,7 +243,7 @@ class _SpirvLinker:
             result = function.head.type_id
             value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, operands=[], type_=result)
             return self._constant_function(function, value, name=f"has {symbol}")
-        if source is None:  # an import that may be absent: the kernel tests its presence before it calls it
+        if source is None:
             result = function.head.type_id
             is_void = self.kernel.globals[result].op == Op.TYPE_VOID
             value = 0 if is_void else self.out.share(Op.CONSTANT_NULL, operands=[], type_=result)
@@ -249,8 +251,8 @@ class _SpirvLinker:
         if source not in self.copiers:
             self.copiers[source] = FunctionCopier(self.libraries[source], self.out)
         copier = self.copiers[source]
-        callee = Binding(self.kernel, self.out, copier, function, symbol, buffers).make()
-        write_pending(copier)
+        callee = Binding(self.kernel, self.out, copier, function, symbol, buffers).request_copy()
+        write_requested_copies(copier)
         return callee
 
     def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:

@@ -47,8 +47,8 @@ class FunctionCopy:
 class FunctionCopier:
     """Copier of functions and declarations from one library into an output module.
 
-    A link creates one for each library, requests copies of functions, and calls write_pending(), which copies the
-    globals that they use.
+    A link creates one for each library, requests copies of functions, and calls write_requested_copies(), which copies
+    the globals that they use.
 
     Attributes:
         library: The library.
@@ -265,7 +265,7 @@ class FunctionCopier:
     # Functions
 
     def request(self, copy: FunctionCopy) -> int:
-        """Return the id of a function copy; if it is new, it is pending until write_pending() writes it."""
+        """Return the id of a function copy; if it is new, it is pending until write_requested_copies() writes it."""
         if copy not in self.copies:
             if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
                 raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")

@@ -92,6 +92,9 @@ class DagPattern:
     def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
         """Add to `used` the inputs that a node depends on, and those that it overwrites without a read.
 
+        Children of a node are values or nodes. An input may have casts between it and its user: `used` has the value
+        before them.
+
         seen: nodes whose inputs are in `used` already; they are skipped. Receives the visited nodes.
         """
         pending: list[SSAValue | Node] = [node]
@@ -100,7 +103,7 @@ class DagPattern:
             if self.input_index_of(child) is not None:
                 used.add(source_of(child))  # type: ignore[arg-type]
                 continue
-            inner = self.view.node(child)
+            inner = self.view.node(child)  # of the operation that computes the value
             if inner in seen:
                 continue
             seen.add(inner)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -147,6 +147,11 @@ def _type(interpreter: Interpreter, op: Any, env: Env) -> None:
             reject(f"{op.operands[0].name_hint or name}: {problem}", producer, depth=STRUCTURE_AGREES)
 
 
+def _reject_value(reason: str) -> NoReturn:
+    """Reject a value whose producers matched; `reason` is for reports."""
+    reject(reason, op=None, depth=STRUCTURE_AGREES)
+
+
 def _tensor_and_dim(interpreter: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
     """Return the only value of the first operand, and the dimension that `op` states; reject a value that is no tensor
     or lacks the dimension.
@@ -155,11 +160,11 @@ def _tensor_and_dim(interpreter: Interpreter, op: Any, env: Env) -> tuple[SSAVal
     """
     value = interpreter.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
-        reject(f"expected a tensor, got {value.type}", op=None, depth=STRUCTURE_AGREES)
+        _reject_value(f"expected a tensor, got {value.type}")
     rank, dim = len(value.type.get_shape()), op.dim.value.data
     least_rank = dim + 1 if dim >= 0 else -dim
     if rank < least_rank:
-        reject(f"expected at least {least_rank} sizes, got {value.type}", op=None, depth=STRUCTURE_AGREES)
+        _reject_value(f"expected at least {least_rank} sizes, got {value.type}")
     return value, dim % rank
 
 
@@ -178,7 +183,7 @@ def _multiple(interpreter: Interpreter, op: Any, env: Env) -> None:
             got += f" that is a multiple of {size.multiple}"
     if wanted <= 0 or divisor % wanted != 0:
         reason = f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}"
-        reject(reason, op=None, depth=STRUCTURE_AGREES)
+        _reject_value(reason)
 
 
 def _bounds(interpreter: Interpreter, op: Any, env: Env) -> None:
@@ -186,15 +191,13 @@ def _bounds(interpreter: Interpreter, op: Any, env: Env) -> None:
     value, dim = _tensor_and_dim(interpreter, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:
-        reject(
-            f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}",
-            op=None,
-            depth=STRUCTURE_AGREES,
+        _reject_value(
+            f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}"
         )
     if op.umax is not None and (size.high is None or size.high > op.umax.value.data):
         known = "nothing" if size.high is None else f"at most {size.high}"
         reason = f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}"
-        reject(reason, op=None, depth=STRUCTURE_AGREES)
+        _reject_value(reason)
 
 
 def _regions(interpreter: Interpreter, op: Any, env: Env) -> None:

@@ -121,7 +121,8 @@ def _gather(op: Operation, build: Build) -> None:
 def _map_store(op: Operation, build: Build) -> None:
     """Give a store through an index map a destination that nothing else reads, so that it is updated in place.
 
-    A `map_scatter`, the old name of the operation, becomes a `map_store`.
+    `op` is a `map_store`, or a `map_scatter`, its former name: that becomes a `map_store`. `MapStore` is the base of
+    both.
     """
     assert isinstance(op, MapStore)
     require_tensors(op)

@@ -61,18 +61,19 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
     """Return the length of a range of integers, max(0, ceil((limit - start) / delta)).
 
     The range from 2 to 9 with the step 3 is 2, 5, 8: its length is ceil(7 / 3) = 3. Each of the three operands is an
-    int, an expression of dynamic sizes, or a HostInteger, which is known only when the program runs. Unless the step is
-    an int, its sign is known only then, and the host computes the length.
+    int, an expression of dynamic sizes, or a HostInteger, which is known only when the program runs. With an int as the
+    step and no HostInteger, the length is an expression. Otherwise the host computes it in each call.
     """
-    (first,), (last,), (step,) = (
-        call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
-    )
+    (first,) = call.integers_of(start, "start")
+    (last,) = call.integers_of(limit, "limit")
+    (step,) = call.integers_of(delta, "delta")
     if step == 0:
         raise call.fail("its step is 0")
     if isinstance(step, int) and not isinstance(first, HostInteger) and not isinstance(last, HostInteger):
-        return ceil_div(maximum(last - first if step > 0 else first - last, 0), abs(step))
+        distance = last - first if step > 0 else first - last
+        return ceil_div(maximum(distance, 0), abs(step))
     step = HostInteger.of(call.b, step)
-    ((step > 0) | (step < 0)).require("Range: its step is 0")
+    ((step > 0) | (step < 0)).require("Range: its step is 0")  # checked in each call
     quotient = -((HostInteger.of(call.b, first) - last) // step)  # ceil(a / b) is -floor(-a / b)
     return quotient.max(0).size(hint="count")  # a dynamic size with a symbol of this name
 

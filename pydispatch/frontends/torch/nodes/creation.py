@@ -102,16 +102,16 @@ def arange_step(
     If start, end or step is a dynamic size, the length of the range is computed with integers, so all three must be
     integral.
     """
-    is_integer = not any(isinstance(n, float) for n in (start, end, step))
-    is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))
-    # Floats with integral values, such as 2.0, become ints: with a dynamic size, start, end and step must be integers.
-    low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
-    if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
-        return _integer_range(builder, low, high, by, dtype or (I64 if is_integer else F32))
-    if is_dynamic:
-        raise builder.fail(
-            f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
-        )
+    if not any(isinstance(n, float) for n in (start, end, step)):
+        return _integer_range(builder, start, end, step, dtype or I64)
+    if any(isinstance(n, Expr) for n in (start, end, step)):  # floats and dynamic sizes: the floats must be like 2.0
+        low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
+        if any(isinstance(n, float) for n in (low, high, by)):
+            raise builder.fail(
+                f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole "
+                "numbers"
+            )
+        return _integer_range(builder, low, high, by, dtype or F32)
     if not step:
         raise builder.fail(f"arange with the step {step} between {start} and {end}: it must not be 0")
     first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]

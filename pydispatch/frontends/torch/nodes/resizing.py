@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pydispatch.frontends.torch.registry import Conversion, register
+from pydispatch.frontends.torch.registry import register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64, DType
 from pydispatch.graph.sizes import Size
@@ -316,57 +317,46 @@ def _scales(builder: Builder, stated: Sequence[float | None] | None, spatial: in
     return scales
 
 
-def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
-    """Return the conversion of the overload `<operator>.vec`, which takes the scales as a list.
+def _nearest_by_list(
+    spatial_axes: int, method: Method, builder: Builder, self: Tensor, output_size: Sizes | None,
+    scale_factors: Floats | None = None,
+) -> Tensor:  # fmt: skip
+    """Resize the last `spatial_axes` axes by copies of the nearest elements, to sizes or by a list of factors.
 
-    An example is `aten.upsample_bilinear2d.vec(self, output_size, align_corners, scale_factors)`, called with either
-    output_size [8, 12] or scale_factors [2.0, 2.0], and None for the other. Operators that copy single elements
-    (`method.is_nearest`) have no parameter `align_corners`.
+    The operators are like `aten.upsample_nearest2d.vec(self, output_size, scale_factors)`, called with either
+    output_size [8, 12] or scale_factors [2.0, 2.0], and None for the other.
     """
-
-    def nearest(
-        builder: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None
-    ) -> Tensor:
-        """Resize the last `spatial_axes` axes by copies of the nearest elements, to sizes or by a list of factors."""
-        scales = _scales(builder, scale_factors, spatial_axes)
-        return _resize_axes(builder, self, output_size, scales, align_corners=False, how=method)
-
-    def interpolated(
-        builder: Builder,
-        self: Tensor,
-        output_size: Sizes | None,
-        align_corners: bool,
-        scale_factors: Floats | None = None,
-    ) -> Tensor:
-        """Resize the last `spatial_axes` axes by interpolation, to the sizes `output_size` or by `scale_factors`."""
-        scales = _scales(builder, scale_factors, spatial_axes)
-        return _resize_axes(builder, self, output_size, scales, align_corners, method)
-
-    return nearest if method.is_nearest else interpolated
+    scales = _scales(builder, scale_factors, spatial_axes)
+    return _resize_axes(builder, self, output_size, scales, align_corners=False, how=method)
 
 
-def _overload_with_numbers(spatial_axes: int, method: Method) -> Conversion:
-    """Return the conversion of the overload that has one scale parameter per axis.
+def _interpolated_by_list(
+    spatial_axes: int, method: Method, builder: Builder, self: Tensor, output_size: Sizes | None, align_corners: bool,
+    scale_factors: Floats | None = None,
+) -> Tensor:  # fmt: skip
+    """Resize the last `spatial_axes` axes by interpolation with `method`, to sizes or by a list of factors."""
+    scales = _scales(builder, scale_factors, spatial_axes)
+    return _resize_axes(builder, self, output_size, scales, align_corners, method)
 
-    An example is `aten.upsample_bilinear2d(self, output_size, align_corners, scales_h, scales_w)`. A call states all
-    scales, or None for all; then the ratio of the sizes is the scale. Operators that copy single elements
-    (`method.is_nearest`) have no parameter `align_corners`.
+
+def _nearest_by_numbers(
+    spatial_axes: int, method: Method, builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None
+) -> Tensor:
+    """Resize the last `spatial_axes` axes to `output_size` by copies of the nearest elements.
+
+    The operators are like `aten.upsample_nearest2d(self, output_size, scales_h, scales_w)`. A call states all scales,
+    or None for all; then the ratio of the sizes is the scale.
     """
+    stated = _scales(builder, scales, spatial_axes)
+    return _resize_axes(builder, self, output_size, stated, align_corners=False, how=method)
 
-    def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        """Resize the last `spatial_axes` axes to `output_size` by copies of nearest elements; `scales` are factors."""
-        stated = _scales(builder, scales, spatial_axes)
-        return _resize_axes(builder, self, output_size, stated, align_corners=False, how=method)
 
-    def interpolated(
-        builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
-    ) -> Tensor:
-        """Resize the last `spatial_axes` axes to `output_size` by interpolation; `scales` are factors."""
-        return _resize_axes(
-            builder, self, output_size, _scales(builder, scales, spatial_axes), align_corners, how=method
-        )
-
-    return nearest if method.is_nearest else interpolated
+def _interpolated_by_numbers(
+    spatial_axes: int, method: Method, builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool,
+    *scales: float | None,
+) -> Tensor:  # fmt: skip
+    """Resize the last `spatial_axes` axes to `output_size` by interpolation with `method`; `scales` are factors."""
+    return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial_axes), align_corners, how=method)
 
 
 UPSAMPLE: dict[str, tuple[int, Method]] = {
@@ -381,7 +371,13 @@ UPSAMPLE: dict[str, tuple[int, Method]] = {
 }
 """Resizing operator -> (number of axes that it resizes, method); `_aa` is with antialiasing."""
 
-register({
-    **{f"aten.{name}.vec": _overload_with_list(*how) for name, how in UPSAMPLE.items()},
-    **{f"aten.{name}": _overload_with_numbers(*how) for name, how in UPSAMPLE.items()},
+register({  # the overload `vec` takes the scales as a list, the other one has a parameter for each
+    **{
+        f"aten.{name}.vec": partial(_nearest_by_list if method.is_nearest else _interpolated_by_list, axes, method)
+        for name, (axes, method) in UPSAMPLE.items()
+    },
+    **{
+        f"aten.{name}": partial(_nearest_by_numbers if method.is_nearest else _interpolated_by_numbers, axes, method)
+        for name, (axes, method) in UPSAMPLE.items()
+    },
 })  # fmt: skip
