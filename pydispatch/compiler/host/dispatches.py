@@ -47,21 +47,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     layout = executables.layout(executable, export)
     alignment = executables.alignment(executable)
     words, binding_of_argument = _arguments(straight, op, export, alignment)
-    # The results: new tensors, or the memory of the operands that they are tied to.
-    new_bindings: list[Binding] = []  # of results that are not tied to an operand
-    result_dims = iter(op.result_dims)
-    for result, tied in zip(op.results, tied_operands(op), strict=True):
-        if not isinstance(result.type, TensorType):
-            raise CompileError(f"a dispatch cannot return {result.type}", location_of(op), "its results are tensors")
-        shape = straight.shape(result.type, [next(result_dims) for n in result.type.get_shape() if n < 0], op)
-        dtype = dtype_of(result.type.element_type, location_of(op))
-        if tied < 0:  # not tied to an operand
-            tensor = straight.new_tensor(shape, dtype)
-            new_bindings.append(Binding(tensor, is_written=True))
-        else:
-            tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
-            binding_of_argument[tied] = Binding(tensor, is_written=True)
-        straight.put(result, tensor)
+    new_bindings = _bind_results(straight, op, export, alignment, binding_of_argument)
     # Constants and bindings in the form of the export's layout.
     words = _words_of_layout(straight, words, layout.constants, op, export)
     bindings = [*binding_of_argument.values(), *new_bindings]
@@ -75,6 +61,37 @@ def dispatch(straight: Straight, op: Operation) -> None:
     # Bytes of each binding that a workgroup accesses: dispatches with equal slices may run tile by tile.
     slice_bytes = executables.slice_bytes(executable, export)
     straight.commands.dispatch(export_register, grid, words, bindings, slice_bytes)
+
+
+def _bind_results(
+    straight: Straight, op: flow.DispatchOp, export: str, alignment: int, binding_of_argument: dict[int, Binding]
+) -> list[Binding]:
+    """Create the tensors of a dispatch's results, and return the bindings of those that are not tied to an operand.
+
+    The binding of a tied result replaces that of its operand in `binding_of_argument`.
+
+    Args:
+        straight: The function that receives the code.
+        op: The dispatch.
+        export: Name of its export, for messages.
+        alignment: Alignment in bytes that the executable requires.
+        binding_of_argument: Index of a tensor operand -> its binding.
+    """
+    new_bindings: list[Binding] = []
+    result_dims = iter(op.result_dims)
+    for result, tied in zip(op.results, tied_operands(op), strict=True):
+        if not isinstance(result.type, TensorType):
+            raise CompileError(f"a dispatch cannot return {result.type}", location_of(op), "its results are tensors")
+        shape = straight.shape(result.type, [next(result_dims) for n in result.type.get_shape() if n < 0], op)
+        dtype = dtype_of(result.type.element_type, location_of(op))
+        if tied < 0:  # not tied to an operand
+            tensor = straight.new_tensor(shape, dtype)
+            new_bindings.append(Binding(tensor, is_written=True))
+        else:
+            tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
+            binding_of_argument[tied] = Binding(tensor, is_written=True)
+        straight.put(result, tensor)
+    return new_bindings
 
 
 def _arguments(

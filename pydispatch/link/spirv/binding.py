@@ -222,41 +222,57 @@ class Binding:
         out, copier, adapter = self.out, self.copier, self.out.id()
         # Result types of the import and of the library function, as ids in the output.
         result_type, library_result_type = self.function.head.type_id, copier.type(function.head.type_id)
-        # The head of the adapter, with a parameter for each scalar of the import.
         lines = [instruction(Op.FUNCTION, [result_type, adapter, 0, type_])]  # 0: no function control
         parameters = [out.id() for _ in self.scalars]
         lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, parameters, strict=True)]
-        # The arguments of the call.
         variables: list[list[int]] = []  # OpVariable instructions, which SPIR-V requires at the start of the block
         code: list[list[int]] = []
-        arguments: list[int] = []
         # Types of the parameters that are no bound buffers: one for each of `scalars`, as the signatures match.
         bound_positions = {position for position, _ in copy.arguments}
         unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in bound_positions]
-        for value, source_type, parameter_type in zip(parameters, self.scalars, unbound, strict=True):
-            value_type = copier.type(self._value_type(parameter_type))
-            value = self._bitcast(code, value, source_type, value_type)
-            if value_type != copier.type(parameter_type):  # a by-pointer parameter
-                pointer = out.id()
-                variables.append(instruction(Op.VARIABLE, [copier.type(parameter_type), pointer, Storage.FUNCTION]))
-                code.append(instruction(Op.STORE, [pointer, value]))
-                value = pointer
-            arguments.append(value)
-        # The call, and its converted result.
+        arguments = [
+            self._argument(variables, code, value, scalar_type, parameter_type)
+            for value, scalar_type, parameter_type in zip(parameters, self.scalars, unbound, strict=True)
+        ]
         returned = out.id()
         code.append(instruction(Op.FUNCTION_CALL, [library_result_type, returned, callee, *arguments]))
-        if self.kernel.globals[result_type].op == Op.TYPE_VOID:
-            code.append(instruction(Op.RETURN, []))
-        else:
-            if library_result_type != out.representative(result_type):
-                cast = out.id()
-                code.append(instruction(Op.BITCAST, [result_type, cast, returned]))
-                returned = cast
-            code.append(instruction(Op.RETURN_VALUE, [returned]))
+        code += self._return(returned, library_result_type)
         lines += [instruction(Op.LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
         out.add_function(adapter, lines, calls=(callee,))
         out.names[adapter] = self.symbol
         return adapter
+
+    def _argument(
+        self, variables: list[list[int]], code: list[list[int]], value: int, source: int, parameter_type: int
+    ) -> int:
+        """Append the conversion of an argument of an adapter's call, and return the id that the call passes.
+
+        Args:
+            variables: Receives the local variable of a parameter that is passed by pointer.
+            code: Receives the other instructions.
+            value: Id of the adapter's parameter.
+            source: Id of its type.
+            parameter_type: Type of the parameter in the library.
+        """
+        copier = self.copier
+        value_type = copier.type(self._value_type(parameter_type))
+        value = self._bitcast(code, value, source, value_type)
+        if value_type == copier.type(parameter_type):
+            return value
+        pointer = self.out.id()
+        variables.append(instruction(Op.VARIABLE, [copier.type(parameter_type), pointer, Storage.FUNCTION]))
+        code.append(instruction(Op.STORE, [pointer, value]))
+        return pointer
+
+    def _return(self, value: int, type_: int) -> list[list[int]]:
+        """Return the instructions that return a value of the library's result type `type_` in that of the import."""
+        result_type = self.function.head.type_id
+        if self.kernel.globals[result_type].op == Op.TYPE_VOID:
+            return [instruction(Op.RETURN, [])]
+        if type_ == self.out.representative(result_type):
+            return [instruction(Op.RETURN_VALUE, [value])]
+        cast = self.out.id()
+        return [instruction(Op.BITCAST, [result_type, cast, value]), instruction(Op.RETURN_VALUE, [cast])]
 
 
 def variable_type(parts: SpirvParts, id: int) -> int:

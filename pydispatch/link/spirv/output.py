@@ -120,8 +120,14 @@ class SpirvOutput:
         self._views: dict[tuple[int, int], int] = {}
         self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
         self._representatives: dict[int, int] = {}  # id of a type or constant → id of the first equal one
-        # Add the kernels' globals unchanged, even equal ones: their functions use these ids. Libraries share the first.
-        for inst in kernel.globals.values():
+        self._add_globals_of_kernels()
+
+    def _add_globals_of_kernels(self) -> None:
+        """Add the kernels' globals unchanged, even equal ones: their functions use these ids.
+
+        Libraries share the first of several equal ones.
+        """
+        for inst in self.kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)
             operands = self._operands(inst.op, inst.words, inst.type_word, inst.result_word, inst.id_positions)
             if inst.op in _SHAREABLE:

@@ -14,14 +14,14 @@ from pydispatch.compiler.backends.cpu.clock import Clock
 from pydispatch.compiler.backends.cpu.units import Linked, UnitContext, Units
 from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL
 from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS
-from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
+from pydispatch.compiler.kernel_ir.kernel import Binary, Export, ObjectFile, Variant
 from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.compiler.target.cpu import Machine, machine_of
 from pydispatch.compiler.target.cpu_features import check_features
 from pydispatch.compiler.toolchain import objects, tools
 from pydispatch.compiler.toolchain.llvm import bitcode_symbols
 from pydispatch.errors import CompileError
-from pydispatch.formats.elf.library import read_tables
+from pydispatch.formats.elf.library import LibraryFacts, read_tables
 
 BITCODE = (".bc",)
 """Suffixes of the users' objects that are LLVM bitcode."""
@@ -55,30 +55,23 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         return _prebuilt_library(variant, machine)
     clock = Clock()
 
-    # Read the user's objects: machine code is linked last; bitcode is linked into each generated module.
-    files = [file for file in variant.objects if file.suffix in LINKED]
+    # The user's objects: machine code is linked last; bitcode is linked into each generated module.
     with clock("check"):
-        checked = [objects.check_object(file, machine.arch) for file in files]
+        checked = [objects.check_object(file, machine.arch) for file in variant.objects if file.suffix in LINKED]
     with clock("bitcode"):  # (name, bitcode, whether its CPU features are checked, as it was not compiled here)
         modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
 
-    # Generate LLVM modules, and compile each to an object. The symbols of the user's objects are read only if needed.
+    # The generated objects. The symbols of the user's objects are read only if needed.
     units = Units(variant, machine)
     emitted = units.emit(lambda: _provided(checked, modules))
     context = UnitContext(machine=machine, user_bitcode=modules, user_objects=checked, clock=clock, dump=dump)
     codes = context.compile(emitted)
 
-    # Link the objects to a shared object, and check it.
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
-    objects.check_constructors(elf, checked)
-    if dump is not None:
-        dump(".so", elf)
-    objects.check_library(elf, machine.arch, QUERY_SYMBOL)
+    _check_linked(elf, variant, checked, machine, dump)
     has_user_code_only = variant.module is None
-    if has_user_code_only:
-        _check_tables(variant, elf)
     notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
     if not has_user_code_only:
         notes["machine_model"] = str(machine.model)
@@ -91,6 +84,21 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         imports=units.imports,
         notes=notes,
     )
+
+
+def _check_linked(
+    elf: bytes, variant: Variant, checked: Sequence[objects.Checked], machine: Machine, dump: Dump | None
+) -> None:
+    """Check the linked library of a variant, and dump it. Raise CompileError if it cannot be loaded.
+
+    checked: the symbols of the user's objects that are linked.
+    """
+    objects.check_constructors(elf, checked)
+    if dump is not None:
+        dump(".so", elf)
+    objects.check_library(elf, machine.arch, QUERY_SYMBOL)
+    if variant.module is None:  # the tables are the user's, too
+        _check_tables(variant, elf)
 
 
 def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
@@ -169,41 +177,46 @@ def _check_tables(variant: Variant, elf: bytes) -> None:
 
     Tables that cannot be read here are checked when the library is loaded.
     """
-    facts = read_tables(elf)
-    if facts is None:
+    library = read_tables(elf)
+    if library is None:
         return
-    names = [export.name for export in facts.exports]
     for export in variant.exports:
-        declared = f"export '{export.name}' (ordinal {export.ordinal})"
-        # Ordinal in the library. An export whose name the library lacks is identified by its declared ordinal.
-        actual = names.index(export.name) if export.name in names else export.ordinal
-        if actual >= len(names):
-            raise CompileError(
-                f"{declared} is not in the library '{facts.name}', which has {len(names)}: {', '.join(names)}",
-                export.location,
-            )
-        if actual != export.ordinal:
-            there = names[export.ordinal] if export.ordinal < len(names) else "nothing"
-            raise CompileError(
-                f"{declared} has ordinal {actual} in the library '{facts.name}', where {export.ordinal} is '{there}'",
-                export.location,
-                f"declare it with ordinal({actual})",
-            )
+        _check_ordinal(export, library)
     # By now, export i of the variant is export i of the library, which may have more.
-    for export, compiled in zip(variant.exports, facts.exports, strict=False):
-        layout = export.layout
-        counts = (
-            ("constants", layout.constants, compiled.constants),
-            ("bindings", len(layout.bindings), compiled.bindings),
+    for export, compiled in zip(variant.exports, library.exports, strict=False):
+        _check_count(export, library.name, "constants", export.layout.constants, compiled.constants)
+        _check_count(export, library.name, "bindings", len(export.layout.bindings), compiled.bindings)
+
+
+def _check_ordinal(export: Export, library: LibraryFacts) -> None:
+    """Raise CompileError unless an export has the ordinal in a library that it is declared with."""
+    names = [own_export.name for own_export in library.exports]
+    declared = f"export '{export.name}' (ordinal {export.ordinal})"
+    # Ordinal in the library. An export whose name the library lacks is identified by its declared ordinal.
+    actual = names.index(export.name) if export.name in names else export.ordinal
+    if actual >= len(names):
+        raise CompileError(
+            f"{declared} is not in the library '{library.name}', which has {len(names)}: {', '.join(names)}",
+            export.location,
         )
-        for kind, declared_count, compiled_count in counts:
-            if declared_count != compiled_count:
-                raise CompileError(
-                    f"export '{export.name}' (ordinal {export.ordinal}) has {declared_count} {kind} in its layout, "
-                    f"the library '{facts.name}' takes {compiled_count}",
-                    export.location,
-                    "the layout counts 32-bit constants; a 64-bit one is two",
-                )
+    if actual != export.ordinal:
+        there = names[export.ordinal] if export.ordinal < len(names) else "nothing"
+        raise CompileError(
+            f"{declared} has ordinal {actual} in the library '{library.name}', where {export.ordinal} is '{there}'",
+            export.location,
+            f"declare it with ordinal({actual})",
+        )
+
+
+def _check_count(export: Export, library: str, kind: str, declared: int, compiled: int) -> None:
+    """Raise CompileError unless the layout of an export declares as many constants or bindings as its library takes."""
+    if declared != compiled:
+        raise CompileError(
+            f"export '{export.name}' (ordinal {export.ordinal}) has {declared} {kind} in its layout, "
+            f"the library '{library}' takes {compiled}",
+            export.location,
+            "the layout counts 32-bit constants; a 64-bit one is two",
+        )
 
 
 def _check_exports(variant: Variant) -> None:

@@ -8,7 +8,7 @@ code and LTO-IR are linked by NVIDIA's linker, whose result is machine code.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
@@ -111,35 +111,23 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     Raises:
         CompileError: A kernel cannot be compiled, or an object cannot be read or linked.
     """
-    from pydispatch.compiler.backends.cuda import llvm
-
     kernels = variant.module
     assert kernels is not None
     _check_names(kernels)
-
-    # Compile the kernels to PTX; LLVM inlines bitcode.
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
     exports = tuple(_with_one_thread_if_serial(export, kernels, inputs) for export in variant.exports)
     variant = replace(variant, exports=exports)
-    generated = llvm.generate(variant, arch, inputs.bitcode, provided, dump)
-    if dump is not None and generated.llvm:
-        dump(".ll", generated.llvm)
-    compiled = LinkedKernels(
-        data=generated.ptx.encode(),
-        kind="ptx",
-        blocks=generated.blocks,
-        shared=generated.shared,
-        alignment=generated.alignment,
-    )
+    compiled = _compiled(variant, arch, inputs.bitcode, provided, dump)
 
     # Link the PTX with that of the objects.
+    ptx = compiled.data.decode()
     module = resolve_fallbacks(kernels, lambda: provided)  # calls of a missing function are calls of its fallback
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     # Without libraries and declared functions there is nothing to link: the result is the generated PTX.
-    linked = LinkedPtx(generated.ptx, providers={}, unresolved=(), target=arch)
+    linked = LinkedPtx(ptx, providers={}, unresolved=(), target=arch)
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
-        linked = _with_libraries(generated.ptx, inputs.libraries, variant)
+        linked = _with_libraries(ptx, inputs.libraries, variant)
     if inputs.machine:  # the result is machine code; NVIDIA's linker itself reports undefined symbols
         return replace(compiled, data=link_machine_code(linked.data, inputs.machine, arch), kind="cubin")
 
@@ -156,6 +144,27 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
         for name in linked.raised  # the objects because of which the linked PTX has a newer target
     )
     return replace(compiled, data=linked.data.encode(), imports=imports, calls=calls, warnings=warnings)
+
+
+def _compiled(
+    variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]], provided: Collection[str], dump: Dump | None
+) -> LinkedKernels:
+    """Return the kernels of a variant as PTX that is not linked yet; LLVM inlines the functions of `bitcode`.
+
+    `provided` are the symbols that the objects of the variant define.
+    """
+    from pydispatch.compiler.backends.cuda import llvm
+
+    generated = llvm.generate(variant, arch, bitcode, provided, dump)
+    if dump is not None and generated.llvm:
+        dump(".ll", generated.llvm)
+    return LinkedKernels(
+        data=generated.ptx.encode(),
+        kind="ptx",
+        blocks=generated.blocks,
+        shared=generated.shared,
+        alignment=generated.alignment,
+    )
 
 
 def _check_by_ptxas(linked: LinkedPtx, variant: Variant, inputs: Inputs) -> None:

@@ -6,7 +6,8 @@ them as it fuses others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import e, log2, prod, sqrt
 from typing import NamedTuple
 
@@ -237,6 +238,21 @@ class Decomposition:
             weights = self.cast(weights, score_dims, value_type)
         return self.product(weights, score_dims, values, value_dims, acc, dims)
 
+    def over_columns(
+        self, values: SSAValue, initial: SSAValue, dims: Dims, combine: Callable[..., Sequence[SSAValue]]
+    ) -> SSAValue:
+        """Return the reduction of each row of `values`, which has the dimensions of the scores.
+
+        Args:
+            values: The tensor.
+            initial: What the reduction of each row begins with.
+            dims: The loops that index the dimensions of `initial` and of the result.
+            combine: Function of (body, element, reduced so far) that emits the next reduced value, in a list.
+        """
+        structure = self.structure(self.loops.scores, operands=[self.loops.scores, dims], reduced=self.loops.columns)
+        (result,) = computed(self.build, structure, [values], [initial], combine)
+        return result
+
 
 def _attention(op: Operation, build: Build) -> None:
     """Replace attention by its scores, their softmax (the weights), and the sums of the values times the weights."""
@@ -266,38 +282,27 @@ def _online_attention(op: Operation, build: Build) -> None:
     """
     assert isinstance(op, OnlineAttentionOp)
     rewriter = Decomposition(op, build)
-    score_dims, column_dims = rewriter.loops.scores, rewriter.loops.columns
+    score_dims = rewriter.loops.scores
     scores = rewriter.scores(log2(e) if op.is_base_two else 1.0)
-    power = math.Exp2Op if op.is_base_two else math.ExpOp
     # The old results, with elements of the type that sums are computed in.
     sum_type = rewriter.accumulator_type
     acc_dims, maximum_dims, total_dims = rewriter.output_dims
     acc, maximum, total = (
         rewriter.cast(value, dims, sum_type) for value, dims in zip(op.outputs, rewriter.output_dims, strict=True)
     )
-
-    lowest = build.scalar(LOWEST[sum_type], sum_type)
-
-    def exp_of_difference(body: BodyBuilder, x: SSAValue, maximum: SSAValue) -> SSAValue:
-        """Emit exp(x - maximum), or 2 ** (x - maximum) if `power` has base 2.
-
-        If no score was read yet, both are -inf, and -inf - -inf would be NaN. The lowest finite number replaces such a
-        maximum: the exponential is 0.
-        """
-        finite_maximum = body.add(arith.MaximumfOp(maximum, lowest))
-        return body.add(power(body.add(arith.SubfOp(x, finite_maximum))))
+    exponential = partial(
+        _exp_of_difference, power=math.Exp2Op if op.is_base_two else math.ExpOp,
+        lowest=build.scalar(LOWEST[sum_type], sum_type),
+    )  # fmt: skip
 
     # The bodies of generics below get an element of each input, then of the output; `_` is an output that is not read.
-    # m_new: a reduction over the columns of the scores, which begins with m.
-    (new_maximum,) = computed(
-        build, rewriter.structure(score_dims, operands=[score_dims, maximum_dims], reduced=column_dims),
-        [scores], [maximum], lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, MAXIMUM_FLAGS))],
-    )  # fmt: skip
-    # The weights, elementwise.
+    new_maximum = rewriter.over_columns(
+        scores, maximum, maximum_dims, lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, MAXIMUM_FLAGS))]
+    )
     (weights,) = computed(
         build, rewriter.structure(score_dims, operands=[score_dims, maximum_dims, score_dims]),
         [scores, new_maximum], [rewriter.empty(score_dims)],
-        lambda body, x, largest, _: [exp_of_difference(body, x, largest)],
+        lambda body, x, largest, _: [exponential(body, x, largest)],
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
@@ -308,20 +313,30 @@ def _online_attention(op: Operation, build: Build) -> None:
         (result,) = computed(
             build, rewriter.structure(dims, operands=[dims, maximum_dims, maximum_dims, dims]),
             [value, maximum, new_maximum], [rewriter.empty(dims)],
-            lambda body, x, old, new, _: [body.add(arith.MulfOp(x, exp_of_difference(body, old, new)))],
+            lambda body, x, old, new, _: [body.add(arith.MulfOp(x, exponential(body, old, new)))],
         )  # fmt: skip
         return result
 
-    # l_new and acc_new.
-    (new_total,) = computed(
-        build, rewriter.structure(score_dims, operands=[score_dims, total_dims], reduced=column_dims), [weights],
-        [rescaled(total, total_dims)], lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
-    )  # fmt: skip
+    new_total = rewriter.over_columns(
+        weights, rescaled(total, total_dims), total_dims, lambda body, x, acc: [body.add(arith.AddfOp(acc, x))]
+    )
     new_acc = rewriter.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
     # All results in the types of the operation's outputs.
     updated = ((new_acc, acc_dims), (new_maximum, maximum_dims), (new_total, total_dims))
     types = [element_type(o.type) for o in op.outputs]
     build.replace(*(rewriter.cast(value, dims, type) for (value, dims), type in zip(updated, types, strict=True)))
+
+
+def _exp_of_difference(
+    body: BodyBuilder, x: SSAValue, maximum: SSAValue, *, power: type[math.ExpOp | math.Exp2Op], lowest: SSAValue
+) -> SSAValue:
+    """Emit power(x - maximum).
+
+    If no score was read yet, both are -inf, and -inf - -inf would be NaN. The lowest finite number, `lowest`, replaces
+    such a maximum: the exponential is 0.
+    """
+    finite_maximum = body.add(arith.MaximumfOp(maximum, lowest))
+    return body.add(power(body.add(arith.SubfOp(x, finite_maximum))))
 
 
 def _of_matrices(op: Operation, build: Build) -> None:

@@ -127,27 +127,47 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         The new number of elements of a row, and the tensors. Their rows may be longer: elements after that number are
         undefined.
     """
-    # The first elements of each pair, as a merge that ends after `length` elements.
-    run_length, pair_length = build.index(length), build.index(2 * length)
-    pairs = build.add(arith.CeilDivUIOp(size, pair_length)).result
+    pairs = _RunPairs(tensors, size, run_length=build.index(length), pair_length=build.index(2 * length), before=before)
+    pair_count = build.add(arith.CeilDivUIOp(size, pairs.pair_length)).result
     rows = shape_of(tensors[0].type)[0]
-    dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
+    dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pair_count]
+    types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
+    merged = recurrence(build, types, dynamic, along=2, begin_row=pairs.begin_row, step=pairs.step)
+    halved = [joined_blocks(build, t) for t in merged]
+    return [pairs.size_of_halves(build, pair_count), *halved]
 
-    def read(code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
-        """Emit the read of the elements of all `tensors` at one position."""
-        return [code.extract(t, [row, column]) for t in tensors]
 
-    def begin_row(code: LoopBody, index: list[SSAValue]) -> list[SSAValue]:
+@dataclass(frozen=True)
+class _RunPairs:
+    """Pairs of adjacent sorted runs in the rows of some tensors.
+
+    Attributes:
+        tensors: Tensors, (rows, n) each, whose elements move together.
+        size: Number of elements of a row; its last run may be shorter, and have no other one to form a pair.
+        run_length: Number of elements of a run.
+        pair_length: Number of elements of a pair.
+        before: Function that emits whether one element precedes another.
+    """
+
+    tensors: Sequence[SSAValue]
+    size: SSAValue
+    run_length: SSAValue
+    pair_length: SSAValue
+    before: Before
+
+    def begin_row(self, code: LoopBody, index: list[SSAValue]) -> list[SSAValue]:
         """Emit the columns at which the two runs of a pair start; `index` is (row, pair).
 
         The first run starts at pair * `pair_length`, the second `run_length` later, but not after the `size` elements
         of the row: the last pair may have only one run.
         """
         _row, pair_index = index
-        start = code.times(pair_index, pair_length)
-        return [start, code.minimum(code.plus(start, run_length), size)]
+        start = code.times(pair_index, self.pair_length)
+        return [start, code.minimum(code.plus(start, self.run_length), self.size)]
 
-    def step(code: LoopBody, index: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    def step(
+        self, code: LoopBody, index: list[SSAValue], carried: list[SSAValue]
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
         """Emit one step that merges the two runs of a pair; return (next columns in both runs, merged element).
 
         `index` is (row, pair, element), and `carried` the columns of the next elements of both runs. The runs are
@@ -156,23 +176,26 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         """
         left, right = carried
         row, pair_index, _ = index
-        start = code.times(pair_index, pair_length)
-        middle = code.minimum(code.plus(start, run_length), size)
-        end = code.minimum(code.plus(start, pair_length), size)
-        return _merge_step(code, lambda column: read(code, row, column), before, (left, middle), (right, end))
+        start = code.times(pair_index, self.pair_length)
+        middle = code.minimum(code.plus(start, self.run_length), self.size)
+        end = code.minimum(code.plus(start, self.pair_length), self.size)
 
-    types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
-    halved = [
-        joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, begin_row=begin_row, step=step)
-    ]
-    # The new length of a row. All pairs but the last leave `length` elements. The last pair has 1 to 2 * length
-    # elements, and leaves at most `length` of them:
-    # new size = (pairs - 1) * length + min(size - (pairs - 1) * 2 * length, length)
-    whole_pairs = build.add(arith.SubiOp(pairs, build.index(1))).result
-    last_pair = build.add(arith.SubiOp(size, build.add(arith.MuliOp(whole_pairs, pair_length)).result)).result
-    last_run = build.add(arith.MinSIOp(last_pair, run_length)).result
-    new_size = build.add(arith.AddiOp(build.add(arith.MuliOp(whole_pairs, run_length)).result, last_run)).result
-    return [new_size, *halved]
+        def read(column: SSAValue) -> list[SSAValue]:
+            """Emit the read of the elements of all tensors at a column of the row."""
+            return [code.extract(t, [row, column]) for t in self.tensors]
+
+        return _merge_step(code, read, self.before, (left, middle), (right, end))
+
+    def size_of_halves(self, build: Build, pair_count: SSAValue) -> SSAValue:
+        """Emit the number of elements of a row of the merged runs: `run_length` of each pair, or fewer of the last one.
+
+        The last pair has 1 to `pair_length` elements, and leaves at most `run_length` of them.
+        """
+        whole_pairs = build.add(arith.SubiOp(pair_count, build.index(1))).result
+        before_last = build.add(arith.MuliOp(whole_pairs, self.pair_length)).result
+        last_pair = build.add(arith.SubiOp(self.size, before_last)).result
+        last_run = build.add(arith.MinSIOp(last_pair, self.run_length)).result
+        return build.add(arith.AddiOp(build.add(arith.MuliOp(whole_pairs, self.run_length)).result, last_run)).result
 
 
 def _merge_step(

@@ -60,7 +60,7 @@ def _loop(
     There are three ways to emit it:
         1. `_counted`, if the condition stays true: the number of iterations is `limit`.
         2. `_unrolled`, if all conditions are known while compiling and there are few iterations.
-        3. `_conditional_loop`, a loop whose condition is computed at run time.
+        3. `_ConditionalLoop`, a loop whose condition is computed at run time.
     """
     graph = call.graph("body")
     count = len(carried)
@@ -78,7 +78,7 @@ def _loop(
         and (unrolled := _unrolled(call, graph, runs, condition, list(carried), stack_count))
     ):
         return unrolled
-    return _conditional_loop(call, graph, runs, condition, list(carried), stack_count)
+    return _ConditionalLoop(call, graph, runs, condition, list(carried)).emit(stack_count)
 
 
 def _keeps_condition(graph: model.GraphProto) -> bool:
@@ -193,84 +193,86 @@ def _unrolled(
     return [*carried, *(slicing.stack(b, column, axis=0) for column in columns)]
 
 
-def _conditional_loop(
-    call: NodeCall,
-    graph: model.GraphProto,
-    runs: Size | None,
-    condition: Tensor | None,
-    carried: list[Tensor],
-    stack_count: int,
-) -> list[Tensor]:
-    """Emit a loop that ends when a condition, which is computed at run time, is false, or after `runs` iterations.
+class _ConditionalLoop:
+    """Loop that ends when a condition, which is computed at run time, is false, or after `runs` iterations.
 
-    Args:
+    The loop carries, in this order: the index of the iteration, whether it runs, the carried tensors, and a buffer for
+    each stacked result. Buffers have a row for each iteration that may run; at the end, they are cut to those that did.
+    If too many iterations may run, the buffers are empty before the loop, and each iteration appends a row.
+
+    Attributes:
         call: The node.
         graph: Body of the loop.
         runs: Maximum number of iterations; None for no maximum.
-        condition: Condition of the first iteration; None for true.
-        carried: Carried tensors before the first iteration.
-        stack_count: Number of results of an iteration that are stacked.
+        start: What the loop carries before the first iteration, without the buffers.
+        buffered_rows: Number of rows of a buffer before the loop; None if iterations append rows to it.
     """
-    b = call.b
-    # The loop carries, in this order: the index of the iteration, whether it runs, the carried tensors, and a buffer
-    # for each stacked result. Buffers have a row for each iteration that may run; at the end, they are cut to those
-    # that did. If too many iterations may run, the buffers are empty before the loop, and each iteration appends a row.
-    appends = runs is None or (isinstance(runs, int) and runs > _MOST_BUFFERED_ROWS)
-    first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
-    first = shapes.reshape(b, first, [])
-    start = [b.constant(0, I64), first, *carried]
 
-    def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Emit one iteration for its index, its condition and the carried tensors. The buffers of stacked rows, which
-        may follow these in `tensors`, are not used.
+    def __init__(
+        self, call: NodeCall, graph: model.GraphProto, runs: Size | None, condition: Tensor | None,
+        carried: list[Tensor],
+    ) -> None:  # fmt: skip
+        """Emit the constants that the loop begins with. condition: that of the first iteration; None for true."""
+        self.call, self.graph, self.runs = call, graph, runs
+        appends = runs is None or (isinstance(runs, int) and runs > _MOST_BUFFERED_ROWS)
+        self.buffered_rows = None if appends else runs
+        first = condition if condition is not None else call.b.constant(elements=True, dtype=BOOL)
+        first = shapes.reshape(call.b, first, [])
+        self.start = [call.b.constant(0, I64), first, *carried]
+
+    def emit(self, stack_count: int) -> list[Tensor]:
+        """Emit the loop; return the final carried tensors and the `stack_count` stacked results."""
+        b = self.call.b
+        # `rows_of` emits an iteration into a block that is discarded, and returns the types of its rows.
+        row_types = control.rows_of(b, lambda: self._run(self.start)[1]) if stack_count else []
+        count = 0 if self.buffered_rows is None else self.buffered_rows
+        buffers = [control.rows_buffer(b, count, row_type) for row_type in row_types]
+        iterations, _, *ends = control.while_(
+            b, [*self.start, *buffers], self._goes_on, self._iteration, shapes_vary=True
+        )
+        if not stack_count or self.buffered_rows is None:
+            return ends
+        rows = b.size_of(b.scalar(iterations), hint="runs")
+        carried, stacks = ends[:-stack_count], ends[-stack_count:]
+        return [*carried, *(slicing.slice_axis(b, t, axis=0, start=0, limit=rows) for t in stacks)]
+
+    def _run(self, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Emit one iteration for its index, its condition and the carried tensors; buffers in `tensors` are not used.
 
         Return these values for the next iteration, and the rows to stack.
         """
-        iteration, continues, *old = tensors[: len(start)]
-        continues, *outputs = _run(call, graph, [iteration, continues, *old])
+        b = self.call.b
+        iteration, continues, *old = tensors[: len(self.start)]
+        continues, *outputs = _run(self.call, self.graph, [iteration, continues, *old])
         following = elementwise.binary(b, "add", iteration, b.constant(1, I64))
-        return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
+        return [following, shapes.reshape(b, continues, []), *outputs[: len(old)]], outputs[len(old) :]
 
-    # `rows_of` emits an iteration into a block that is discarded, and returns the types of its rows. Then a buffer for
-    # each stack: of `runs` rows, or of none if iterations append to it.
-    row_types = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
-    buffers = [control.rows_buffer(b, 0 if runs is None or appends else runs, row_type) for row_type in row_types]
+    def _iteration(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Emit one iteration for all that the loop carries, and return it for the next one.
 
-    def body(tensors: list[Tensor]) -> list[Tensor]:
-        """Emit one iteration, and store its rows in the buffers of stacked rows.
-
-        `tensors` and the result are all that the loop carries: the index of the iteration, its condition and the
-        carried tensors (as many as `start` has), and then a buffer for each stack. A row is appended to its buffer if
-        `appends`; else the buffer has all rows, and that of this iteration is set.
+        A row is appended to its buffer, unless the buffer has all rows: then that of this iteration is set.
         """
-        new, added = run(tensors)
-        iteration, stacked = tensors[0], tensors[len(start) :]
-        if appends:
-            stacked = [
+        b = self.call.b
+        following, added = self._run(tensors)
+        buffers = tensors[len(self.start) :]
+        if self.buffered_rows is None:
+            buffers = [
                 slicing.concat(b, [t, shapes.expand_dims(b, row, axes=[0])], axis=0)
-                for t, row in zip(stacked, added, strict=True)
+                for t, row in zip(buffers, added, strict=True)
             ]
-        elif stacked:
-            index = b.size_of(b.scalar(iteration), hint="i")
-            stacked = [control.with_row(b, t, index, row) for t, row in zip(stacked, added, strict=True)]
-        return [*new, *stacked]
+        elif buffers:
+            index = b.size_of(b.scalar(tensors[0]), hint="i")
+            buffers = [control.with_row(b, t, index, row) for t, row in zip(buffers, added, strict=True)]
+        return [*following, *buffers]
 
-    def goes_on(tensors: list[Tensor]) -> Tensor:
+    def _goes_on(self, tensors: list[Tensor]) -> Tensor:
         """Return whether another iteration follows: its condition holds, and the limit `runs` is not reached."""
         iteration, continues = tensors[:2]
-        if runs is None:
+        if self.runs is None:
             return continues
-        limit = reductions.size_as(b, runs, I64)
+        b = self.call.b
+        limit = reductions.size_as(b, self.runs, I64)
         return elementwise.binary(b, "and", continues, elementwise.compare(b, "lt", iteration, limit))
-
-    count, _, *ends = control.while_(b, [*start, *buffers], goes_on, body, shapes_vary=True)
-    if not stack_count or appends:
-        return ends
-    total = b.size_of(b.scalar(count), hint="runs")
-    return [
-        *ends[: len(carried)],
-        *(slicing.slice_axis(b, t, axis=0, start=0, limit=total) for t in ends[len(carried) :]),
-    ]
 
 
 @ONNX.converts("Scan")
@@ -284,7 +286,6 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)
-    # The operands, and the attributes of those that are scanned and of the stacks.
     tensors = [t for t in operands if t is not None]
     carried, sequences, stack_count = _divide_operands(call, graph, scanned, tensors)
     axes = call.integers("scan_input_axes", [0] * scanned)
@@ -297,19 +298,23 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
             f"it has {len(axes)} axes and {len(backwards)} directions for {scanned} scanned operand(s), and "
             f"{len(out_axes)} axes and {len(out_backwards)} directions for {stack_count} stacked result(s)"
         )
-    fronts = []  # the scanned tensors with the scanned axis first
-    for t, axis, back in zip(sequences, axes, backwards, strict=True):
-        axis = call.axis(axis, t.rank)
-        front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
-        fronts.append(reverse(call.b, front, axes=[0]) if back else front)
-    # The iterations; then the axis of the rows, the first one of each stack, is moved to its place.
+    fronts = [_with_axis_first(call, *sequence) for sequence in zip(sequences, axes, backwards, strict=True)]
     carried, stacks = _scanned(call, graph, carried, fronts, stack_count)
-    stacked = []
-    for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
-        t = reverse(call.b, t, axes=[0]) if back else t
-        axis = call.axis(axis, t.rank)
-        stacked.append(shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
-    return [*carried, *stacked]
+    return [*carried, *(_with_rows_at(call, *stack) for stack in zip(stacks, out_axes, out_backwards, strict=True))]
+
+
+def _with_axis_first(call: NodeCall, t: Tensor, axis: int, backwards: int) -> Tensor:
+    """Return a scanned tensor with its scanned axis first, which is reversed if `backwards` is not 0."""
+    axis = call.axis(axis, t.rank)
+    front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
+    return reverse(call.b, front, axes=[0]) if backwards else front
+
+
+def _with_rows_at(call: NodeCall, t: Tensor, axis: int, backwards: int) -> Tensor:
+    """Return a stacked result whose rows, along its first axis, are along `axis`; reversed before unless `backwards` is 0."""
+    t = reverse(call.b, t, axes=[0]) if backwards else t
+    axis = call.axis(axis, t.rank)
+    return shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)])
 
 
 def _divide_operands(

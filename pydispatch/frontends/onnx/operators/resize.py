@@ -42,15 +42,7 @@ def _resize(
         roi, scales = None, roi
     mode = call.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
-    default = "half_pixel" if call.version >= 11 else "asymmetric"
-    how = Filter(
-        mode="linear" if mode == "bilinear" else mode,
-        transformation=call.text("coordinate_transformation_mode", default, _TRANSFORMATIONS),
-        nearest=call.text("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor", _NEAREST),
-        cubic=call.real("cubic_coeff_a", -0.75),
-        antialias=call.flag("antialias"),
-        exclude_outside=call.flag("exclude_outside"),
-    )
+    how = _filter(call, "linear" if mode == "bilinear" else mode)
     beyond = call.real("extrapolation_value", 0.0)  # value of elements outside of the operand
     policy = call.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
 
@@ -64,15 +56,32 @@ def _resize(
         wanted, ratios = _target_sizes(call, old, sizes, policy)
     else:
         raise call.fail("it has neither scales nor sizes")
-    regions: Sequence[tuple[Number, Number]] = [(0.0, 1.0)] * len(axes)  # (start, end) as fractions of an axis
-    if how.transformation == "tf_crop_and_resize":
-        if roi is None:
-            raise call.fail("its region of interest is missing")
-        bounds = _numbers(call, roi, "region of interest", 2 * len(axes))
-        regions = list(zip(bounds[: len(axes)], bounds[len(axes) :], strict=True))
+    is_cropped = how.transformation == "tf_crop_and_resize"
+    regions = _regions_of_interest(call, roi, len(axes)) if is_cropped else [(0.0, 1.0)] * len(axes)
     described = zip(axes, wanted, ratios, regions, strict=True)
     resized = [ResizedAxis(axis, size, ratio, *region) for axis, size, ratio, region in described]
     return _resize_axes(call, x, resized, how, beyond)
+
+
+def _filter(call: NodeCall, mode: str) -> Filter:
+    """Read the attributes that state how elements are computed; `mode` is "nearest", "linear" or "cubic"."""
+    default = "half_pixel" if call.version >= 11 else "asymmetric"
+    return Filter(
+        mode=mode,
+        transformation=call.text("coordinate_transformation_mode", default, _TRANSFORMATIONS),
+        nearest=call.text("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor", _NEAREST),
+        cubic=call.real("cubic_coeff_a", -0.75),
+        antialias=call.flag("antialias"),
+        exclude_outside=call.flag("exclude_outside"),
+    )
+
+
+def _regions_of_interest(call: NodeCall, roi: Tensor | None, axis_count: int) -> Sequence[tuple[Number, Number]]:
+    """Return the region of interest along each axis as (start, end), fractions of the axis."""
+    if roi is None:
+        raise call.fail("its region of interest is missing")
+    bounds = _numbers(call, roi, "region of interest", 2 * axis_count)
+    return list(zip(bounds[:axis_count], bounds[axis_count:], strict=True))
 
 
 @ONNX.converts("Upsample")

@@ -52,12 +52,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         raise call.fail(
             f"it has {len(begins)} lengths of n-grams, of which {shortest} to {longest} count, {skips} skips"
         )
-    size = max(columns, default=0) + 1  # number of columns of the result
-    if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
-        raise call.fail(
-            f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}; expected "
-            f"columns from 0 on, and at most {_MAX_COLUMN_MATRIX} for the number of n-grams times that of columns"
-        )
+    size = _result_columns(call, columns)
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
     # For each length of n-grams: their counts [rows, n-grams], and the 0-1 matrix [n-grams, size] of their columns.
     counts, matrices = [], []
@@ -66,9 +61,8 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
             # Up to `skips` words may be skipped between adjacent words of an n-gram, if it fits into a row at all.
             steps = range(1, skips + 2) if length > 1 else [1]
             counts.append(_count_grams(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
-            # A 1 for each n-gram (row) in its column of the result.
             matrices.append(np.zeros((len(grams), size)))
-            matrices[-1][np.arange(len(grams)), own_columns] = 1
+            matrices[-1][np.arange(len(grams)), own_columns] = 1  # for each n-gram (row) in its column of the result
     if not counts:
         raise call.fail(f"its pool has no n-gram of {shortest} to {longest} words")
     total = products.matmul(b, slicing.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
@@ -76,6 +70,20 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         total = _weighted(call, total, columns, limits_counts=mode == "IDF")
     call.ignore("weights")  # an attribute that is not read is an error; the mode "TF" permits weights
     return total if x.rank == 2 else shapes.squeeze(b, total, axes=[0])
+
+
+def _result_columns(call: NodeCall, columns: Sequence[int]) -> int:
+    """Return the number of columns of the result, in which the n-grams have the indices `columns`.
+
+    Raise CompileError if an index is negative, or the 0-1 matrix of the columns of all n-grams is too large.
+    """
+    size = max(columns, default=0) + 1
+    if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
+        raise call.fail(
+            f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}; expected "
+            f"columns from 0 on, and at most {_MAX_COLUMN_MATRIX} for the number of n-grams times that of columns"
+        )
+    return size
 
 
 def _weighted(call: NodeCall, total: Tensor, columns: Sequence[int], limits_counts: bool) -> Tensor:

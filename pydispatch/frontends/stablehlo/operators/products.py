@@ -84,17 +84,12 @@ def convolution(
     flipped = tracer.listed(op, "window_reversal", spatial, default=0)
 
     # Bring the operands into the form of `convolutions.convolution`.
-    batch, feature = image.first, image.second
-    x = shapes.transpose(tracer.b, x, (batch, feature, *image.spatial))
+    x = shapes.transpose(tracer.b, x, (image.first, image.second, *image.spatial))
     input_feature, output_feature = kernel.first, kernel.second
     w = shapes.transpose(tracer.b, w, (output_feature, input_feature, *kernel.spatial))
     if any(flipped):
         w = reverse(tracer.b, w, [2 + d for d in range(spatial) if flipped[d]])
-    groups, batches = tracer.integer(op, "feature_group_count", 1), tracer.integer(op, "batch_group_count", 1)
-    if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
-        raise tracer.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
-    if batches > 1:  # groups of images become groups of channels
-        x, groups = _groups_of_batches(tracer, x, batches), batches
+    x, groups = _in_channel_groups(tracer, op, x)
     window = convolutions.Window(strides, tuple(low), tuple(high), dilations)
 
     # Emit the convolution, and bring its result into the stated order of axes.
@@ -106,15 +101,9 @@ def convolution(
         return shapes.full(tracer.b, 0, [shape[position] for position in order], tracer.dtype(op))
     channels_last = result.second == x.rank - 1  # the layout that the transposition below brings the result into
     convolved = convolutions.convolution(
-        tracer.b,
-        x,
-        w,
-        window,
-        groups=groups,
-        input_dilations=input_dilations,
-        dtype=tracer.dtype(op),
+        tracer.b, x, w, window, groups=groups, input_dilations=input_dilations, dtype=tracer.dtype(op),
         channels_last=channels_last,
-    )
+    )  # fmt: skip
     return shapes.transpose(tracer.b, convolved, order)
 
 
@@ -136,6 +125,17 @@ def _sizes_without_products(
         fits = padded > 0 and extent <= padded
         sizes.append((padded - extent) // window.strides[d] + 1 if fits else 0)
     return sizes if 0 in (*x.shape, *w.shape, *sizes) else None
+
+
+def _in_channel_groups(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[Tensor, int]:
+    """Return the images and the number of groups of their channels. Groups of images become groups of channels.
+
+    Raise CompileError if a convolution has groups of both.
+    """
+    groups, batches = tracer.integer(op, "feature_group_count", 1), tracer.integer(op, "batch_group_count", 1)
+    if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
+        raise tracer.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
+    return (_groups_of_batches(tracer, x, batches), batches) if batches > 1 else (x, groups)
 
 
 def _groups_of_batches(tracer: StablehloTracer, x: Tensor, groups: int) -> Tensor:

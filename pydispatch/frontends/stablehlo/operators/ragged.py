@@ -5,16 +5,75 @@ operand or result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
 from pydispatch.frontends.stablehlo.operators.products import dimension_pairs
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
+from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64, DType
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import grouped, products, shapes
 from pydispatch.operations.reductions import reduce
+
+Pairs = Sequence[tuple[int, int]]
+"""Pairs of corresponding axes (of x, of y)."""
+
+
+@dataclass(frozen=True)
+class _RaggedDimensions:
+    """Dimension numbers of a ragged product of x and y.
+
+    Attributes:
+        batching: Pairs of batch dimensions.
+        contracting: Pairs of contracted dimensions.
+        ragged: The dimension of x that is divided into groups.
+        rows: The dimensions of x that are neither batch dimensions nor contracted, in order.
+        free: Those of y, in order, with that of the groups.
+        group: The dimension of y that counts the groups; None unless the ragged dimension is a row.
+    """
+
+    batching: Pairs
+    contracting: Pairs
+    ragged: int
+    rows: Sequence[int]
+    free: Sequence[int]
+    group: int | None
+
+    @property
+    def batch(self) -> list[int]:
+        """The batch dimensions of x."""
+        return [d for d, _ in self.batching]
+
+    @property
+    def contracted(self) -> list[int]:
+        """The contracted dimensions of x."""
+        return [d for d, _ in self.contracting]
+
+    @staticmethod
+    def read(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> _RaggedDimensions:
+        """Read the dimension numbers of a `chlo.ragged_dot` of x and y. Raise CompileError if they are invalid."""
+        name = "ragged_dot_dimension_numbers"
+        numbers = tracer.record(op, name)
+        batching, contracting = dimension_pairs(tracer, numbers, name, x, y)
+        if len(numbers.lhs_ragged_dimensions) != 1:
+            raise tracer.b.fail(f"{name} has {len(numbers.lhs_ragged_dimensions)} ragged dimensions, expected 1")
+        (ragged,) = tracer.axes(numbers.lhs_ragged_dimensions, name, x.rank)
+        paired_x, paired_y = ([pair[side] for pair in (*batching, *contracting)] for side in (0, 1))
+        rows = [d for d in range(x.rank) if d not in paired_x]
+        free = [e for e in range(y.rank) if e not in paired_y]
+        groups = tracer.axes(numbers.rhs_group_dimensions, name, y.rank)
+        if len(groups) != (1 if ragged in rows else 0) or any(e in groups for e in paired_y):
+            wanted = "one group dimension of its own" if ragged in rows else "no group dimension"
+            raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
+        return _RaggedDimensions(batching, contracting, ragged, rows, free, groups[0] if ragged in rows else None)
+
+    def before_ragged(self) -> list[int]:
+        """Return the dimensions of x that the sizes of groups may differ along: those before the ragged dimension."""
+        same_kind = list(self.rows if self.ragged in self.rows else self.contracted)
+        return [*self.batch, *same_kind[: same_kind.index(self.ragged)]]
 
 
 def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, sizes: Tensor) -> Tensor:
@@ -35,58 +94,53 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         sizes: Number of elements of each group along the ragged dimension, [g]; or [..., g] if they differ along the
             batch dimensions and the rows (or contracted dimensions) before the ragged one.
     """
-    # Read and check the dimension numbers.
-    name = "ragged_dot_dimension_numbers"
-    numbers = tracer.record(op, name)
-    batching, contracting = dimension_pairs(tracer, numbers, name, x, y)
-    if len(numbers.lhs_ragged_dimensions) != 1:
-        raise tracer.b.fail(f"{name} has {len(numbers.lhs_ragged_dimensions)} ragged dimensions, expected 1")
-    (ragged,) = tracer.axes(numbers.lhs_ragged_dimensions, name, x.rank)
-    batch, contracted = ([pair[0] for pair in pairs] for pairs in (batching, contracting))
-    rows = [d for d in range(x.rank) if d not in batch and d not in contracted]  # m in the shapes above
-    groups = tracer.axes(numbers.rhs_group_dimensions, name, y.rank)
-    expected_count = 1 if ragged in rows else 0
-    if len(groups) != expected_count or any(pair[1] in groups for pair in (*batching, *contracting)):
-        wanted = "one group dimension of its own" if ragged in rows else "no group dimension"
-        raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
-
-    if ragged in batch:
-        return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
+    dims = _RaggedDimensions.read(tracer, op, x, y)
+    if dims.ragged in dims.batch:
+        return products.dot_general(tracer.b, x, y, dims.batching, dims.contracting, tracer.dtype(op))
     # The common case, a mixture of experts, has a kernel that computes each row with the matrix of its group only.
-    if ragged in rows and contracted and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
-        ((left, right),) = contracting  # the contracted dimensions of x and of y
-        (column,) = {0, 1, 2} - {groups[0], right}  # the dimension of y that remains in the result
-        matrices = shapes.transpose(tracer.b, y, [groups[0], right, column])
-        left_rows = shapes.transpose(tracer.b, x, [ragged, left])
+    has_matrices = (x.rank, y.rank, sizes.rank) == (2, 3, 1) and dims.contracted
+    if dims.group is not None and has_matrices and sizes.dtype.is_integer:
+        rows, matrices = _rows_and_matrices(tracer.b, dims, x, y)
         # `_ends`: for each group the index after its last row.
-        return grouped.by_groups_of_rows(tracer.b, left_rows, matrices, _ends(tracer, sizes), tracer.dtype(op))
-
+        return grouped.by_groups_of_rows(tracer.b, rows, matrices, _ends(tracer, sizes), tracer.dtype(op))
     # All other cases compute the product for every group, and replace the elements of other groups by 0.
-    # dims_of_sizes: the dimensions of x that `sizes` may have before its last dimension, that of the groups.
-    dims_of_sizes = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
-        *batch, *contracted[: contracted.index(ragged)]
-    ]  # fmt: skip
-    is_member = _members(tracer, x, ragged, sizes, dims_of_sizes)  # [g, and the dimensions of x]
-    if ragged in contracted:
-        return _sums_of_groups(tracer, is_member, x, y, batching, contracting, tracer.dtype(op))
-    # Products of each row with all right operands: [b, m, g, n]. Those with operands of other groups are then replaced
-    # by 0 and summed; multiplying these by 0 instead would keep a NaN.
-    product = products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
+    is_member = _members(tracer, x, dims.ragged, sizes, dims.before_ragged())  # [g, and the dimensions of x]
+    if dims.group is None:
+        return _sums_of_groups(tracer, is_member, x, y, dims.batching, dims.contracting, tracer.dtype(op))
+    product = products.dot_general(tracer.b, x, y, dims.batching, dims.contracting, tracer.dtype(op))  # [b, m, g, n]
+    return _products_of_own_groups(tracer.b, dims, is_member, product)
+
+
+def _rows_and_matrices(b: Builder, dims: _RaggedDimensions, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the matrix x as rows [m, k], and y as the matrices [g, k, n] of their groups."""
+    ((left, right),) = dims.contracting  # the contracted dimensions of x and of y
+    assert dims.group is not None
+    (column,) = (e for e in dims.free if e != dims.group)  # the dimension of y that remains in the result
+    matrices = shapes.transpose(b, y, [dims.group, right, column])
+    return shapes.transpose(b, x, [dims.ragged, left]), matrices
+
+
+def _products_of_own_groups(b: Builder, dims: _RaggedDimensions, is_member: Tensor, product: Tensor) -> Tensor:
+    """Return for each row the product with the operand of its group, [b, m, n].
+
+    Those with operands of other groups are replaced by 0, and summed; multiplying these by 0 instead would keep a NaN.
+
+    Args:
+        b: The builder.
+        dims: The dimension numbers.
+        is_member: Mask [g, ...] of the rows of each group, with the dimensions of x after the groups.
+        product: Products of each row with all right operands, [b, m, g, n].
+    """
     # The mask in the form of the product: its batch dimensions and rows are first, then the free dimensions of y, among
     # which is that of the groups. The contracted dimensions of the mask have size 1 and are dropped.
-    free = [e for e in range(y.rank) if e not in {pair[1] for pair in (*batching, *contracting)}]
-    group_axis = len(batch) + len(rows) + free.index(groups[0])
-    ordered = shapes.transpose(
-        tracer.b, is_member, [*(d + 1 for d in (*batch, *rows)), 0, *(d + 1 for d in contracted)]
-    )
-    shape = [*ordered.shape[: len(batch) + len(rows)], *[1] * len(free)]
-    shape[group_axis] = sizes.shape[-1]
-    own = ew.select(tracer.b, shapes.reshape(tracer.b, ordered, shape), product, tracer.b.constant(0, product.dtype))
-    return reduce(tracer.b, "add", own, [group_axis])
-
-
-Pairs = Sequence[tuple[int, int]]
-"""Pairs of corresponding axes (of x, of y)."""
+    first = [*dims.batch, *dims.rows]
+    ordered = shapes.transpose(b, is_member, [*(d + 1 for d in first), 0, *(d + 1 for d in dims.contracted)])
+    assert dims.group is not None
+    group_axis = len(first) + dims.free.index(dims.group)
+    shape = [*ordered.shape[: len(first)], *[1] * len(dims.free)]
+    shape[group_axis] = is_member.shape[0]
+    own = ew.select(b, shapes.reshape(b, ordered, shape), product, b.constant(0, product.dtype))
+    return reduce(b, "add", own, [group_axis])
 
 
 def _sums_of_groups(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Block, Operation
 
@@ -36,34 +38,45 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         if x.rank <= axis or x.shape[axis] != inputs[0].shape[axis]:
             raise tracer.b.fail(f"'chlo.scan' of {inputs[0]} and {x}: dimension {axis} differs")
     backwards = bool(tracer.integer(op, "is_reverse"))
-    block, output_count = tracer.block_of(op.body), len(op.outputs)
+    block = tracer.block_of(op.body)
     if len(block.args) != len(operands):
         raise tracer.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
     length = inputs[0].shape[axis]
+    is_static = not isinstance(length, Expr) and length > 0
+    scan = _recurrence if is_static and _computes_elements(block, op) else _loop_over_slices
+    return scan(tracer, op, inputs, inits, axis, backwards)
 
-    # An elementwise region: one kernel with a recurrence for each element.
-    if not isinstance(length, Expr) and length > 0 and _computes_elements(block, op):
-        function = tracer.scalar_function(op.body)
 
-        def step(scalars: Scalars, elements: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
-            """Return the outputs and the next carried elements of one position, as two lists."""
-            results = function(scalars, [*elements, *carried])
-            return results[:output_count], results[output_count:]
+def _recurrence(
+    tracer: StablehloTracer, op: ScanOp, inputs: Sequence[Tensor], inits: Sequence[Tensor], axis: int, backwards: bool
+) -> Results:
+    """Emit one kernel, in which each element of a slice runs the elementwise region as its own recurrence."""
+    function, output_count = tracer.scalar_function(op.body), len(op.outputs)
 
-        types = [tracer.dtype(op, n) for n in range(output_count)]
-        results, ends = scans.recurrence(tracer.b, inputs, inits, axis, step, types, backwards)
-        return [*results, *ends]
+    def step(scalars: Scalars, elements: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
+        """Return the outputs and the next carried elements of one position, as two lists."""
+        results = function(scalars, [*elements, *carried])
+        return results[:output_count], results[output_count:]
 
-    # Any other region: a loop over slices.
+    types = [tracer.dtype(op, n) for n in range(output_count)]
+    results, ends = scans.recurrence(tracer.b, inputs, inits, axis, step, types, backwards)
+    return [*results, *ends]
+
+
+def _loop_over_slices(
+    tracer: StablehloTracer, op: ScanOp, inputs: Sequence[Tensor], inits: Sequence[Tensor], axis: int, backwards: bool
+) -> Results:
+    """Emit a loop that runs the region for each slice."""
+
     def body(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run the region on the slices at `index`. Return the next carried tensors and the outputs, as two lists."""
         slices = [
             shapes.squeeze(tracer.b, slicing.slice_axis(tracer.b, x, axis, index, index + 1), [axis]) for x in inputs
         ]
         results = tracer.region(op.body, [*slices, *carried])
-        return results[output_count:], results[:output_count]
+        return results[len(op.outputs) :], results[: len(op.outputs)]
 
-    ends, stacked = control.scan(tracer.b, length, inits, body, backwards=backwards)
+    ends, stacked = control.scan(tracer.b, inputs[0].shape[axis], inits, body, backwards=backwards)
     return [*(_moved(tracer, x, axis) for x in stacked), *ends]  # outputs are stacked along axis 0
 
 

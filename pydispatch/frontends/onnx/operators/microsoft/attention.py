@@ -39,21 +39,11 @@ def _packed_attention(
     if call.flag("do_rotary"):
         raise call.fail("do_rotary is not supported")
 
-    # Queries, keys and values from one product, whose columns are then split.
     projected = project() if project is not None else products.matmul(call, x, weights)
     if bias is not None:
         projected = elementwise.binary(b, "add", projected, bias)
-    total = weights.shape[1]  # sum of the sizes of queries, keys and values
-    if isinstance(total, Expr):
-        raise call.fail(f"the size of its weights {weights} must be known")
-    sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
-    if sum(sizes) != total or len(sizes) != 3:
-        raise call.fail(
-            f"its qkv_hidden_sizes are {sizes}; expected three, whose sum is the number of columns of {weights}"
-        )
-    query, key, value = (
-        attention.split_heads(call.b, t, heads) for t in slicing.split(b, projected, axis=2, sizes=sizes)
-    )
+    parts = slicing.split(b, projected, axis=2, sizes=_sizes_of_projections(call, weights))
+    query, key, value = (attention.split_heads(call.b, t, heads) for t in parts)
 
     # The cache is extended by the new keys and values, and attention runs over all of them.
     if past is not None:
@@ -66,6 +56,19 @@ def _packed_attention(
     filler = call.real("mask_filter_value", -10000.0)  # score of a key that a mask leaves out
     result, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(call.b, result), slicing.stack(b, [key, value], axis=0)]
+
+
+def _sizes_of_projections(call: NodeCall, weights: Tensor) -> list[int]:
+    """Return the number of columns of `weights` that compute the queries, the keys and the values."""
+    total = weights.shape[1]
+    if isinstance(total, Expr):
+        raise call.fail(f"the size of its weights {weights} must be known")
+    sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
+    if sum(sizes) != total or len(sizes) != 3:
+        raise call.fail(
+            f"its qkv_hidden_sizes are {sizes}; expected three, whose sum is the number of columns of {weights}"
+        )
+    return sizes
 
 
 def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
@@ -189,6 +192,26 @@ def _multi_head_attention(
     return [attention.join_heads(call.b, result), keys, values]
 
 
+def _rotated_after_past(
+    call: NodeCall, new_states: Sequence[tuple[Tensor, int]], past_length: Size, cosines: Tensor, sines: Tensor
+) -> list[Tensor]:
+    """Apply the rotary embedding to new queries and keys; the keys of the past have it already.
+
+    Args:
+        call: The node.
+        new_states: Pairs (queries or keys [batch, length, heads * size], number of heads).
+        past_length: Position of the first of them.
+        cosines: Table of cosines, with a column for each pair of elements that is rotated.
+        sines: Table of sines, in that form.
+    """
+    b, length = call.b, new_states[0][0].shape[1]
+    position_ids = shapes.iota(b, [1, length], axis=1, dtype=I64)
+    position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
+    interleaved = call.flag("rotary_interleaved")
+    width = 2 * static_size(call, cosines.shape[1])
+    return [rotate_any(call, x, cosines, sines, position_ids, n, interleaved, width) for x, n in new_states]
+
+
 @MICROSOFT.converts("GroupQueryAttention")
 def _group_query_attention(
     call: NodeCall, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
@@ -223,19 +246,10 @@ def _group_query_attention(
         query, key, value = _split_packed(call, query, heads, kv_heads)
     past_length: Size = past_key.shape[2] if past_key is not None else 0
 
-    # Rotary positions of the new queries and keys; those of the past are in its keys already.
     if call.flag("do_rotary"):
         if cosines is None or sines is None:
             raise call.fail("its tables of cosines and sines are missing")
-        position_ids = shapes.iota(b, [1, query.shape[1]], axis=1, dtype=I64)
-        position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
-        interleaved = call.flag("rotary_interleaved")
-        # The tables have a column for each pair of elements that is rotated.
-        rotary_width = 2 * static_size(call, cosines.shape[1])
-        query, key = (
-            rotate_any(call, x, cosines, sines, position_ids, n, interleaved, rotary_width)
-            for x, n in ((query, heads), (key, kv_heads))
-        )
+        query, key = _rotated_after_past(call, ((query, heads), (key, kv_heads)), past_length, cosines, sines)
     call.ignore("rotary_interleaved")  # without effect unless `do_rotary` is set
 
     # Attention over the keys and values of the past and of this call.
