@@ -137,16 +137,8 @@ class _Program:
         if len(names) != len(user_inputs):
             names = [_name(spec) for spec in user_inputs]
 
-        # Declare the arguments.
         graph = self.program.graph
-        inputs = []
-        for spec, name in zip(user_inputs, names, strict=True):
-            meta = graph.tensors.get(_name(spec))
-            if meta is None:  # a number
-                inputs.append(Input(name, I64, shape=()))
-                continue
-            inputs.append(Input(name, meta.dtype, tuple(self._size(n, name, d) for d, n in enumerate(meta.sizes))))
-
+        inputs = [self._input(spec, name) for spec, name in zip(user_inputs, names, strict=True)]
         # Bind the symbols of their sizes. `bounds`: lower bounds in the file, except those that tracing states for all.
         arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
@@ -169,6 +161,13 @@ class _Program:
         for what, declared_size, size in sizes:
             self._check_size(what, declared_size, size)
         return arguments
+
+    def _input(self, spec: GraphInput, name: str) -> Input:
+        """Return the declaration of an argument: a tensor, or a scalar for a number."""
+        meta = self.program.graph.tensors.get(_name(spec))
+        if meta is None:  # a number
+            return Input(name, I64, shape=())
+        return Input(name, meta.dtype, tuple(self._size(n, name, d) for d, n in enumerate(meta.sizes)))
 
     def _check_size(self, what: str, declared_size: SizeText, size: Size) -> None:
         """Add a runtime check of an argument's size against its declared size.

@@ -254,9 +254,8 @@ class Object:
             raise LinkError(f"{self.label}: symbol '{entry.name}' is outside its section {part.name}")
         if symbol.part is not None and symbol.binding == entry.binding == reader.GLOBAL:
             raise LinkError(f"duplicate symbol '{entry.name}': {symbol.part.owner} and {self.label} define it")
-        is_first_definition = symbol.part is None
         is_strong_after_weak = symbol.binding == reader.WEAK and entry.binding != reader.WEAK
-        if is_first_definition or is_strong_after_weak:
+        if symbol.part is None or is_strong_after_weak:
             symbol.part, symbol.value, symbol.size = part, entry.value, entry.size
             symbol.binding, symbol.kind = entry.binding, entry.kind
         return symbol

@@ -124,13 +124,7 @@ class Resolver:
             return None
         if name.startswith(PRESENCE_PREFIX):
             self._check_presence_test(parts, wanted)
-            symbol = name.removeprefix(PRESENCE_PREFIX)
-            # This link decides the test of an optional symbol. A later link may define another missing symbol.
-            is_defined = any(symbol in library.offered for library in self.libraries)
-            if is_defined or symbol in self.optional:
-                self._record_provider(symbol)
-            else:
-                self.unresolved[symbol] = None
+            self._decide_presence(name.removeprefix(PRESENCE_PREFIX))
             return None
         # A definition in the kernel's module precedes those of libraries.
         own = self.kernel.items.get(name)
@@ -150,6 +144,17 @@ class Resolver:
         if name not in self.optional:
             self.unresolved[name] = None
         return None
+
+    def _decide_presence(self, symbol: str) -> None:
+        """Record the provider of a symbol whose presence the kernel tests, or leave the test to a later link.
+
+        This link decides the test of an optional symbol. A later link may define another missing symbol.
+        """
+        is_defined = any(symbol in library.offered for library in self.libraries)
+        if is_defined or symbol in self.optional:
+            self._record_provider(symbol)
+        else:
+            self.unresolved[symbol] = None
 
     def _record_provider(self, name: str) -> None:
         """Record the first library that defines a symbol.

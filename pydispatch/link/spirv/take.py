@@ -160,13 +160,7 @@ class FunctionCopier:
         # form, a Block in StorageBuffer, which kernels use. Variables of other types in Uniform are refused.
         if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:
             operands[0] = Storage.STORAGE_BUFFER
-        # A SpecId is dropped, because the kernel may use its number for another constant.
-        decorations: list[tuple[int, ...]] = []
-        for kind, *decoration_operands in parts.decorations.get(inst.id, ()):
-            if kind == Decoration.BUFFER_BLOCK:
-                kind = Decoration.BLOCK
-            if kind != Decoration.SPEC_ID:
-                decorations.append((kind, *decoration_operands))
+        decorations = self._decorations(inst.id)
         members = parts.member_decorations.get(inst.id, [])
         type_ = self.map[inst.type_id] if inst.type_word else 0
         # Specialization constants are never merged: equal ones may be specialized differently.
@@ -180,6 +174,18 @@ class FunctionCopier:
             if inst.id in parts.member_names:
                 out.member_names[new_id] = parts.member_names[inst.id]
         return new_id
+
+    def _decorations(self, id: int) -> list[tuple[int, ...]]:
+        """Return the decorations in the output of a global of the library: Block instead of the older BufferBlock.
+
+        A SpecId is dropped, because the kernel may use its number for another constant.
+        """
+        decorations = self.parts.decorations.get(id, ())
+        return [
+            (Decoration.BLOCK if kind == Decoration.BUFFER_BLOCK else kind, *operands)
+            for kind, *operands in decorations
+            if kind != Decoration.SPEC_ID
+        ]
 
     def _renumbered(self, inst: SpirvInstruction, ids: dict[int, int]) -> list[int]:
         """Return the operands after the result id, with library ids replaced by those in `ids`."""

@@ -237,24 +237,27 @@ class ScalarBody:
             key = constant_key(op.properties.get("value"))
             self._set(value, key or ("constant", op.properties.get("value")), constant_text(op.properties.get("value")))
         elif isinstance(op, Operation) and op.parent is self.block:
-            key, commutes, swapped = operation_key(op)
-            # The numbers of the operands, in an order that equal computations have, too.
-            numbers = [self._numbers[v] for v in operands]
-            if swapped:  # the operation is `a < b`, and the key that of `b > a`
-                numbers.reverse()
-            if commutes:  # any fixed order
-                numbers.sort(key=lambda operand: operand.order)
+            key, numbers = self._key_and_numbers(op, operands)
             regions = self._regions[op][0] if op.regions else ()
-            index = op.results.index(value)
             texts = ", ".join(self._texts[v] for v in op.operands)
             name_without_dialect = op.name.split(".", 1)[1]
             # Cut, since the texts of operands are parts of it: it could grow exponentially.
             text = f"{name_without_dialect}({texts})"[:_STORED_CHARACTERS]
-            self._set(value, (key, index, tuple(numbers), regions, value.type), text)
+            self._set(value, (key, op.results.index(value), numbers, regions, value.type), text)
         else:  # from outside of the block
             if value not in self.captured:
                 self.captured.append(value)
             self._set(value, ("captured", self.captured.index(value), value.type), f"%{value.name_hint or 'value'}")
+
+    def _key_and_numbers(self, op: Operation, operands: Sequence[SSAValue]) -> tuple[Hashable, tuple[ValueNumber, ...]]:
+        """Return the key of an operation, and the numbers of its operands in an order that equal computations share."""
+        key, commutes, swapped = operation_key(op)
+        numbers = [self._numbers[v] for v in operands]
+        if swapped:  # the operation is `a < b`, and the key that of `b > a`
+            numbers.reverse()
+        if commutes:  # any fixed order
+            numbers.sort(key=lambda operand: operand.order)
+        return key, tuple(numbers)
 
     def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
         """Record the number of a value's computation, which `key` identifies, and its expression as text."""

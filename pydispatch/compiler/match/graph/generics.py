@@ -154,14 +154,8 @@ def _scalar_child(
     """
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
-    # An element of an operand, or a value that the body captures.
     if inner is generic.body:
-        index = generic.block.args.index(value)
-        operand = generic.operands[index]
-        map = with_unit_loops(generic.maps[index], type.get_shape())  # index 0 along a loop of size 1 is that loop
-        if not map.results or is_identity(map):  # a scalar, or the element at the position of the result
-            return operand
-        return read_through(operand, map, type, op)
+        return _operand_child(generic, generic.block.args.index(value), type)
     if not isinstance(inner, Operation) or inner.parent is not generic.body:  # captured from outside
         return value
     # A constant, or another operation of the body.
@@ -180,3 +174,12 @@ def _scalar_child(
     regions = ()  # part of the key, as for other operations; operations with regions are not elementwise
     id_ = intern_key(("op", key, regions, index))
     return Node(id_, children, wide, op=op, label=inner.name, commutative=commutes, parts=parts)
+
+
+def _operand_child(generic: Structured, index: int, type: TensorType[Attribute]) -> SSAValue | Node:
+    """Return the node of the elements of operand `index` that a generic reads, in the shape of `type`."""
+    operand = generic.operands[index]
+    map = with_unit_loops(generic.maps[index], type.get_shape())  # index 0 along a loop of size 1 is that loop
+    if not map.results or is_identity(map):  # a scalar, or the element at the position of the result
+        return operand
+    return read_through(operand, map, type, generic.op)

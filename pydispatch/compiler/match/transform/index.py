@@ -111,22 +111,12 @@ class MatcherIndex:
             if not op.operands or op.operands[0] not in roots:
                 continue  # it inspects no operation, or another one than the root
             if isinstance(op, MatchDagOp):
-                pattern = pattern_of(self.interpreter, op)
-                root_node = pattern.nodes[0]
-                self.tree.add(pattern.path, ordinal)
-                self.interpreter.report.declare(f"@{matcher.sym_name.data}", root_node.label)
-                self.roots[ordinal] = root_node.key
-                # `_may_be_root` then also accepts operations whose result is a scalar.
-                self.has_scalar_roots |= not isinstance(root_node.type, TensorType)
+                self._add_computation(ordinal, matcher, op)
                 return  # a computation is the strictest requirement
             if isinstance(op, MatchOperationNameOp):
                 names = with_function_aliases(strings_of(op.op_names))
             elif isinstance(op, MatchStructuredOp):
-                block = op.body.block
-                last = block.last_op
-                if last is not None:  # a result that yields the argument of the body is the root again
-                    yielded = zip(op.results, last.operands, strict=False)
-                    roots |= {result for result, value in yielded if value is block.args[0]}
+                roots |= _results_that_are_the_root(op)
             elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
                 body = tuple(expressions.region_key(op.body.block.first_op))
         # No computation: the body, the names or nothing.
@@ -137,6 +127,16 @@ class MatcherIndex:
                 self.by_name.setdefault(name, []).append(ordinal)
         else:
             self.of_any_root.append(ordinal)
+
+    def _add_computation(self, ordinal: int, matcher: Any, op: MatchDagOp) -> None:
+        """Insert a matcher whose operation `op` requires a computation that ends in the root."""
+        pattern = pattern_of(self.interpreter, op)
+        root_node = pattern.nodes[0]
+        self.tree.add(pattern.path, ordinal)
+        self.interpreter.report.declare(f"@{matcher.sym_name.data}", root_node.label)
+        self.roots[ordinal] = root_node.key
+        # `_may_be_root` then also accepts operations whose result is a scalar.
+        self.has_scalar_roots |= not isinstance(root_node.type, TensorType)
 
     def candidates(self, op: Operation) -> list[int]:
         """Return the ordinals of the matchers to try, in order, without those that rejected an operation of the same
@@ -183,3 +183,10 @@ class MatcherIndex:
             return False
         node = self.interpreter.view.nodes(op)[0]
         return node.key == self.roots[ordinal]
+
+
+def _results_that_are_the_root(op: MatchStructuredOp) -> set[SSAValue]:
+    """Return the results for which the body of `op` yields its argument, the root."""
+    block = op.body.block
+    yielded = block.last_op.operands if block.last_op is not None else ()
+    return {result for result, value in zip(op.results, yielded, strict=False) if value is block.args[0]}

@@ -87,7 +87,8 @@ def _foreach_match(interpreter: Interpreter, op: Any, env: Env) -> None:
     # The pairs, which are checked before any is run, and an index of the matchers that an operation may satisfy.
     matchers = [interpreter.sequence(op, m) for m in op.matchers.data]
     actions = [interpreter.sequence(op, a) for a in op.actions.data]
-    for matcher, action in zip(matchers, actions, strict=True):
+    pairs = list(zip(matchers, actions, strict=True))
+    for matcher, action in pairs:
         _check_action(interpreter, matcher, action)
         interpreter.report.declare(f"@{matcher.sym_name.data}")
     index = MatcherIndex(interpreter, matchers)
@@ -99,24 +100,38 @@ def _foreach_match(interpreter: Interpreter, op: Any, env: Env) -> None:
         for candidate in candidates:
             if interpreter.is_erased(candidate):  # by an action for an earlier operation
                 continue
-            for ordinal in index.candidates(candidate):
-                yielded = _run_matcher(interpreter, matchers[ordinal], candidate, extras)
-                if yielded is None:
-                    index.record_rejection(ordinal, candidate)
-                    continue
-                interpreter.report.match(
-                    f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}"
-                )
-                results = _run_action(interpreter, actions[ordinal], yielded)
-                # An action may yield fewer or more handles than `foreach_match` has results; surplus ones are dropped.
-                for handle, values in zip(gathered, results, strict=False):
-                    handle += values
-                break
+            results = _match_and_act(interpreter, index, pairs, candidate, extras)
+            # An action may yield fewer or more handles than `foreach_match` has results; surplus ones are dropped.
+            for handle, values in zip(gathered, results, strict=False):
+                handle += values
     # The results, and reports of the matchers that accepted nothing.
     env[op.results[0]] = roots = [root for root in roots if not interpreter.is_erased(root)]
     visited = roots if is_restricted else (inner for root in roots for inner in walk(root) if inner is not root)
     _report_near_misses(interpreter, matchers, visited, index)
     env.update(zip(op.results[1:], gathered, strict=True))
+
+
+def _match_and_act(
+    interpreter: Interpreter, index: MatcherIndex, pairs: Sequence[tuple[Any, Any]], candidate: Operation,
+    extras: list[list[Any]],
+) -> Sequence[list[Any]]:  # fmt: skip
+    """Run the action of the first matcher that accepts an operation, and return what it yields; () without one.
+
+    Args:
+        interpreter: The interpreter.
+        index: Index of the matchers.
+        pairs: Pairs (matcher, action).
+        candidate: The operation.
+        extras: Further handles, which matchers take.
+    """
+    for ordinal in index.candidates(candidate):
+        matcher, action = pairs[ordinal]
+        yielded = _run_matcher(interpreter, matcher, candidate, extras)
+        if yielded is not None:
+            interpreter.report.match(f"@{matcher.sym_name.data}", candidate, f"@{action.sym_name.data}")
+            return _run_action(interpreter, action, yielded)
+        index.record_rejection(ordinal, candidate)
+    return ()
 
 
 def _check_action(interpreter: Interpreter, matcher: Any, action: Any) -> None:

@@ -86,12 +86,31 @@ def _gather(op: Operation, build: Build) -> None:
     """
     assert isinstance(op, GatherOp)
     require_tensors(op)
-    source, indices, *mask = op.inputs
-    windows, rank = op.windows(), len(shape_of(op.outputs[0].type))  # `windows.batch` is the number of leading loops
+    source, _indices, *mask = op.inputs
+    rank = len(shape_of(op.outputs[0].type))
     body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])  # a bit of the mask, the output's element
+    # The element, combined with the output's by the body, or the output's if the slice is masked out.
+    value = body.extract(source, _source_index(op, body, rank))
+    *is_wanted, old_element = body.block.args
+    if op.body is not None:
+        (value,) = body.inline(op.body, [value, old_element])
+    if is_wanted:
+        value = body.select(is_wanted[0], value, old_element)
+    # The mask, if any, has one bit for each slice, the output an element for all loops.
+    maps = (*(projection(rank, range(op.windows().batch)) for _ in mask), AffineMap.identity(rank))
+    out = op.outputs[0]
+    build.replace(*generic(build, Structure(maps, parallel=(True,) * rank), mask, [out], body.finish(value)))
+
+
+def _source_index(op: GatherOp, body: LoopBody, rank: int) -> list[SSAValue]:
+    """Emit the index in the source of the element that an iteration of the `rank` loops reads.
+
+    It has the coordinates that the indices of the gather state, plus the offsets in the slice.
+    """
+    source, indices, *_ = op.inputs
+    windows = op.windows()  # `windows.batch` is the number of leading loops
     loop_indices = [body.add(IndexOp(d)) for d in range(rank)]
     batch, offsets = loop_indices[: windows.batch], loop_indices[windows.batch :]
-    # The coordinates in the source: those of `indices`, then the offsets in the slice are added.
     source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
         # Without a last dimension, `indices` has one coordinate for each slice.
@@ -105,17 +124,7 @@ def _gather(op: Operation, build: Build) -> None:
     for d, offset in zip(retained_dims, offsets, strict=True):
         coordinate = source_index[d]
         source_index[d] = offset if coordinate is None else body.plus(coordinate, offset)
-    # The element, combined with the output's by the body, or the output's if the slice is masked out.
-    value = body.extract(source, [p for p in source_index if p is not None])
-    *is_wanted, old_element = body.block.args
-    if op.body is not None:
-        (value,) = body.inline(op.body, [value, old_element])
-    if is_wanted:
-        value = body.select(is_wanted[0], value, old_element)
-    # The mask, if any, has one bit for each slice, the output an element for all loops.
-    maps = (*(projection(rank, range(windows.batch)) for _ in mask), AffineMap.identity(rank))
-    out = op.outputs[0]
-    build.replace(*generic(build, Structure(maps, parallel=(True,) * rank), mask, [out], body.finish(value)))
+    return [p for p in source_index if p is not None]
 
 
 def _map_store(op: Operation, build: Build) -> None:

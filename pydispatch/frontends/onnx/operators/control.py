@@ -311,7 +311,7 @@ def _with_axis_first(call: NodeCall, t: Tensor, axis: int, backwards: int) -> Te
 
 
 def _with_rows_at(call: NodeCall, t: Tensor, axis: int, backwards: int) -> Tensor:
-    """Return a stacked result whose rows, along its first axis, are along `axis`; reversed before unless `backwards` is 0."""
+    """Return a stacked result with its rows along `axis` instead of axis 0, reversed if `backwards` is not 0."""
     t = reverse(call.b, t, axes=[0]) if backwards else t
     axis = call.axis(axis, t.rank)
     return shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)])

@@ -180,34 +180,35 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     to = dtype_of(call.integer("output_datatype", 1))
     count, size = _length(call, bins, "num_mel_bins"), _length(call, length, "dft_length")
     b, frequencies = call.b, size // 2 + 1
-
-    def edge(i: Element, low: Element, high: Element, count: Element, size: Element, rate: Element) -> Element:
-        """Return the index of the Fourier coefficient at edge i of the filters, which are evenly spaced in mels.
-
-        A frequency of f hertz is log(1 + f / 700) on the mel scale, up to a factor.
-        """
-        first, last = ((v.to(F64) / 700.0 + 1.0).unary("log") for v in (low, high))
-        # Edge 0 is at `low`. Edge count + 2 would be at `high`, so that all edges are below `high`.
-        position = first + i.to(F64) * (last - first) / (count.to(F64) + 2.0)
-        hertz = (position.unary("exp") - 1.0) * 700.0
-        return ((size.to(F64) + 1.0) * hertz / rate.to(F64)).unary("floor").to(I64)
-
     # The count + 2 edges of all filters, then the weight of each frequency (row) in each filter (column).
     scalars = (shapes.reshape(b, t, []) for t in (lowest, highest, bins, length, rate))
-    edges = formula(b, edge, shapes.iota(b, [count + 2], axis=0, dtype=I64), *scalars)
+    edges = formula(b, _mel_edge, shapes.iota(b, [count + 2], axis=0, dtype=I64), *scalars)
     row = shapes.iota(b, [frequencies, 1], axis=0, dtype=I64)
     # Filter n rises from edge n to edge n + 1 and falls to edge n + 2: adjacent filters overlap.
     left, middle, right = (slicing.slice_axis(b, edges, axis=0, start=n, limit=count + n) for n in range(3))
+    return cast_to(call, formula(b, _triangle_weight, row, left, middle, right), to)
 
-    def weight(row: Element, left: Element, middle: Element, right: Element) -> Element:
-        """Return the weight of a frequency in the filter that rises from `left` to `middle` and falls to `right`."""
-        width = middle - left
-        rising = width.is_equal(0).where(1.0, (row - left).to(F32) / width.to(F32))
-        falling = (right - row).to(F32) / (right - middle).to(F32)
-        is_rising, is_falling = (row >= left) & (row <= middle), (row >= middle) & (row < right)
-        return is_falling.where(falling, is_rising.where(rising, 0.0))
 
-    return cast_to(call, formula(b, weight, row, left, middle, right), to)
+def _mel_edge(i: Element, low: Element, high: Element, count: Element, size: Element, rate: Element) -> Element:
+    """Return the index of the Fourier coefficient at edge i of `count` filters, which are evenly spaced in mels.
+
+    A frequency of f hertz is log(1 + f / 700) on the mel scale, up to a factor. low, high: in hertz. size: length of
+    the transform. rate: sampling rate.
+    """
+    first, last = ((v.to(F64) / 700.0 + 1.0).unary("log") for v in (low, high))
+    # Edge 0 is at `low`. Edge count + 2 would be at `high`, so that all edges are below `high`.
+    position = first + i.to(F64) * (last - first) / (count.to(F64) + 2.0)
+    hertz = (position.unary("exp") - 1.0) * 700.0
+    return ((size.to(F64) + 1.0) * hertz / rate.to(F64)).unary("floor").to(I64)
+
+
+def _triangle_weight(row: Element, left: Element, middle: Element, right: Element) -> Element:
+    """Return the weight of a frequency in the filter that rises from `left` to `middle` and falls to `right`."""
+    width = middle - left
+    rising = width.is_equal(0).where(1.0, (row - left).to(F32) / width.to(F32))
+    falling = (right - row).to(F32) / (right - middle).to(F32)
+    is_rising, is_falling = (row >= left) & (row <= middle), (row >= middle) & (row < right)
+    return is_falling.where(falling, is_rising.where(rising, 0.0))
 
 
 ONNX.register({

@@ -60,15 +60,6 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     pivot_rows = shapes.reshape(builder, pivots, [product(lead), count])
     identity = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [pivot_rows.shape[0], n])
 
-    def entry_after_exchange(
-        row: Element, index: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
-    ) -> Element:
-        """Return entry `index` of the permutation after entries j and `pivot` are exchanged.
-
-        row: entry `index` before. row_j, pivot_row: entries j and `pivot` before.
-        """
-        return index.is_equal(j).where(pivot_row, index.is_equal(pivot).where(row_j, row))
-
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange entry j of each permutation with the entry at the pivot of step j.
 
@@ -82,11 +73,21 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
         )
         row_j, pivot_row = (gathers.take_along(builder, rows, index, axis=1) for index in (position, pivot))
         indices = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
-        return [formula(builder, entry_after_exchange, rows, indices, position, pivot, row_j, pivot_row)]
+        return [formula(builder, _entry_after_exchange, rows, indices, position, pivot, row_j, pivot_row)]
 
     # An empty matrix has no exchanges, and no row j that the body of a loop could read.
     ordered = identity if count == 0 else for_(builder, count, [identity], step)[0]
     return shapes.reshape(builder, ordered, [*lead, n])
+
+
+def _entry_after_exchange(
+    row: Element, index: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
+) -> Element:
+    """Return entry `index` of a permutation after entries j and `pivot` are exchanged.
+
+    row: entry `index` before. row_j, pivot_row: entries j and `pivot` before.
+    """
+    return index.is_equal(j).where(pivot_row, index.is_equal(pivot).where(row_j, row))
 
 
 def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydispatch.frontends.torch.nodes.resizing import SCALE_IGNORING_COUNTS, UPSAMPLE, Method, repetitions
 from pydispatch.frontends.torch.nodes.sampling import sampler_of
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Size
@@ -19,46 +20,44 @@ from pydispatch.operations.formulas import formula
 Sizes = Sequence[Size]
 
 
-def _upsample(spatial: int, how: Method) -> Conversion:
-    """Return the conversion of the gradient of a resizing operator over the last `spatial` axes by the method `how`.
+def _gradient_of_nearest(
+    spatial: int, how: Method, builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes,
+    *scales: float | None,
+) -> Tensor:  # fmt: skip
+    """Return the gradient of nearest-neighbour resizing of the last `spatial` axes; see `_gradient_of_interpolated`."""
+    return _gradient_of_image(builder, grad_output, input_size, how, corners=False, scales=_padded(scales, spatial))
 
-    A conversion is a function that emits an operator; its parameters after the builder are those of the operator. An
-    example is `aten.upsample_bilinear2d_backward(grad_output, output_size, input_size, align_corners, scales_h,
-    scales_w)`: for grad_output [1, 3, 8, 12] and input_size [1, 3, 4, 6] the result is [1, 3, 4, 6]. Operators that
-    copy single elements (`how.is_nearest`) have no parameter `align_corners`.
+
+def _gradient_of_interpolated(
+    spatial: int, how: Method, builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes,
+    align_corners: bool, *scales: float | None,
+) -> Tensor:  # fmt: skip
+    """Return the gradient of the image before its last `spatial` axes were resized by interpolation.
+
+    The operators are like `aten.upsample_bilinear2d_backward(grad_output, output_size, input_size, align_corners,
+    scales_h, scales_w)`: for grad_output [1, 3, 8, 12] and input_size [1, 3, 4, 6] the result is [1, 3, 4, 6].
     """
+    return _gradient_of_image(builder, grad_output, input_size, how, align_corners, _padded(scales, spatial))
 
-    def gradient_of_image(
-        builder: Builder, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]
-    ) -> Tensor:
-        """Return the gradient of the image before resizing, axis by axis.
 
-        The last `spatial` axes are resized, by the method `how` of the enclosing function. input_size: all sizes of the
-        image. corners: whether the centers of corner elements coincide (`align_corners`). scales: factor of each
-        resized axis; None, or no entry, for the ratio of the sizes.
-        """
-        # Sums of floats smaller than f32 are computed in f32.
-        gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
-        for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
-            gradient = _axis_gradient(
-                builder, gradient, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how
-            )
-        return ew.convert(builder, gradient, grad.dtype)
+def _padded(scales: Sequence[float | None], spatial: int) -> list[float | None]:
+    """Return the scale of each of `spatial` axes; None for one that is not stated, the ratio of the sizes."""
+    return [*scales, *[None] * (spatial - len(scales))]
 
-    def nearest(
-        builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
-    ) -> Tensor:
-        """Return the gradient of nearest-neighbour resizing; `grad_output` has the output size."""
-        return gradient_of_image(builder, grad_output, input_size, corners=False, scales=scales)
 
-    def interpolated(
-        builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
-        *scales: float | None,
-    ) -> Tensor:  # fmt: skip
-        """Return the gradient of linear or cubic interpolation; `grad_output` has the output size."""
-        return gradient_of_image(builder, grad_output, input_size, align_corners, scales)
+def _gradient_of_image(
+    builder: Builder, grad: Tensor, input_size: Sizes, how: Method, corners: bool, scales: Sequence[float | None]
+) -> Tensor:
+    """Return the gradient of an image whose last axes were resized, one for each of `scales`, by the method `how`.
 
-    return nearest if how.is_nearest else interpolated
+    input_size: all sizes of the image. corners: whether the centers of corner elements coincide (`align_corners`).
+    """
+    # Sums of floats smaller than f32 are computed in f32.
+    gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
+    first = grad.rank - len(scales)
+    for axis, scale in enumerate(scales, first):
+        gradient = _axis_gradient(builder, gradient, axis, input_size[axis - grad.rank], scale, corners, how)
+    return ew.convert(builder, gradient, grad.dtype)
 
 
 def _axis_gradient(
@@ -126,4 +125,9 @@ def grid_sampler_backward(
     )
 
 
-register({f"aten.{name}_backward": _upsample(*how) for name, how in UPSAMPLE.items()})
+register({
+    f"aten.{name}_backward": partial(
+        _gradient_of_nearest if method.is_nearest else _gradient_of_interpolated, axes, method
+    )
+    for name, (axes, method) in UPSAMPLE.items()
+})  # fmt: skip
