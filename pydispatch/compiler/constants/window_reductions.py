@@ -133,18 +133,15 @@ def _convolution(
         # Convolutions of bytes are rewritten only where that pays. Those of floats are candidates with fewer channels,
         # too, for the case that another rewrite pays.
         multiplies_floats = converts_floats and _multiplies_constant_floats(contraction, filter_, image, known)
-        if _multiplies_bytes(contraction, image) and counts.fill_groups_of_bytes():
-            pays = True
-        elif multiplies_floats and counts.filters >= FEWEST_CHANNELS:
-            pays = counts.pay_for_floats()
-        else:
+        fills_groups = _multiplies_bytes(contraction, image) and counts.fill_groups_of_bytes()
+        if not fills_groups and not (multiplies_floats and counts.filters >= FEWEST_CHANNELS):
             return None
         return WindowReduction(
             op=op,
             image=contraction.tensor_of(image),
             image_channel_dim=channel_axis,
             result_channel_dim=result_dims.index(filter_loop),
-            pays=pays,
+            pays=fills_groups or counts.pay_for_floats(),
         )
     return None
 

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, memref, scf, tensor
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, MemRefType, ModuleOp, TensorType, i1, i32, i64
 from xdsl.dialects.cf import AssertOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.outline.dispatches import tied_operands
 from pydispatch.ir.core.locations import set_location
@@ -111,36 +111,17 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
         asserts: The assertions of the kernel, in the order of their numbers from 1. They are not part of the kernel any
             more, but still have their messages and locations.
     """
-    # The dispatch with another argument and result: the flag, a tensor with the number of the failed assertion, which
-    # the kernel updates in place. The number is 0 if no assertion failed.
+    # Another argument and result: the flag, a tensor with the number of the failed assertion, which the kernel updates
+    # in place. The number is 0 if no assertion failed.
     no_failure = arith.ConstantOp(IntegerAttr(0, i32))
-    type_ = TensorType(i32, _ONE_ELEMENT)
-    flag = tensor.SplatOp(no_failure.result, [], type_)
-    tied = [*tied_operands(dispatch), len(dispatch.arguments)]
-    checked_dispatch = flow.DispatchOp(
-        operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
-        result_types=[[*(result.type for result in dispatch.results), type_]],
-        properties={
-            **_properties_without_tied_operands(dispatch),
-            "tied_operands": DenseArrayBase.from_list(i64, tied),
-        },
-        attributes=dict(dispatch.attributes),
-    )
-    # The assertions of the host on the number.
+    flag = tensor.SplatOp(no_failure.result, [], TensorType(i32, _ONE_ELEMENT))
+    checked_dispatch = _with_flag(dispatch, flag.results[0])
     zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
     code = tensor.ExtractOp(checked_dispatch.results[-1], [zero.result], i32)
-    checks: list[Operation] = []
-    for ordinal, op in enumerate(asserts, 1):
-        code_of_failure = arith.ConstantOp(IntegerAttr(ordinal, i32))
-        holds = arith.CmpiOp(code.result, code_of_failure.result, "ne")
-        check = [code_of_failure, holds, AssertOp(holds.result, op.msg)]
-        for new_op in check:
-            set_location(new_op, op)  # the message of a failed call states the line of the kernel's assertion
-        checks += check
-    # The replacement of the dispatch, whose results are all but the last one of the new dispatch.
     new = [no_failure, flag, checked_dispatch, zero, code]
     for new_op in new:
         set_location(new_op, dispatch)
+    checks = [new_op for ordinal, op in enumerate(asserts, 1) for new_op in _check_of_code(code.result, ordinal, op)]
     parent = dispatch.parent
     assert parent is not None
     parent.insert_ops_before([*new, *checks], dispatch)
@@ -149,6 +130,33 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
     erase_op(dispatch)
+
+
+def _with_flag(dispatch: flow.DispatchOp, flag: SSAValue) -> flow.DispatchOp:
+    """Return a copy of a dispatch with `flag` as a further argument, and a further result that is tied to it."""
+    tied = [*tied_operands(dispatch), len(dispatch.arguments)]
+    return flow.DispatchOp(
+        operands=[dispatch.workload, [*dispatch.arguments, flag], dispatch.argument_dims, dispatch.result_dims],
+        result_types=[[*(result.type for result in dispatch.results), flag.type]],
+        properties={
+            **_properties_without_tied_operands(dispatch),
+            "tied_operands": DenseArrayBase.from_list(i64, tied),
+        },
+        attributes=dict(dispatch.attributes),
+    )
+
+
+def _check_of_code(code: SSAValue, ordinal: int, op: AssertOp) -> list[Operation]:
+    """Return the operations of the host that assert that assertion `ordinal`, which was `op`, has not failed.
+
+    code: the number of the failed assertion. The new assertion has the message and location of `op`.
+    """
+    code_of_failure = arith.ConstantOp(IntegerAttr(ordinal, i32))
+    holds = arith.CmpiOp(code, code_of_failure.result, "ne")
+    check: list[Operation] = [code_of_failure, holds, AssertOp(holds.result, op.msg)]
+    for new_op in check:
+        set_location(new_op, op)  # the message of a failed call states the line of the kernel's assertion
+    return check
 
 
 def _properties_without_tied_operands(dispatch: flow.DispatchOp) -> dict[str, Attribute]:

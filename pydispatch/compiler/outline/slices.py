@@ -134,13 +134,7 @@ class KernelBody(ABC):
                 self._store_slice(self.target(op), op)
                 self._overwrites.record_store(op)
             elif op.name == "tensor.insert_slice":
-                # Operand 1 is the destination, whose elements around the inserted ones the result has: they must not
-                # have been overwritten since they were loaded.
-                self._check_current(op.operands[1], store_of(op.results[0]))
-                self._store_slice(self.to_write(op.operands[1]), op)
-                if not is_computed_in_place(op):
-                    self._check_other_readers(op.operands[1], op, op.results[0])
-                self._overwrites.record_early_store(op.results[0])
+                self._insert_slice(op)
             elif op.name == "tensor.dim":
                 self._dim(op)
             elif op.name == "tensor.extract":
@@ -151,6 +145,19 @@ class KernelBody(ABC):
                 self._ukernel(op)
             else:
                 self._copy(op)
+
+    def _insert_slice(self, op: Operation) -> None:
+        """Emit a `tensor.insert_slice` into operand 1 as a write to the memory of operand 1.
+
+        The result has the elements of the destination around the inserted ones: they must not have been overwritten
+        since they were loaded.
+        """
+        destination, result = op.operands[1], op.results[0]
+        self._check_current(destination, store_of(result))
+        self._store_slice(self.to_write(destination), op)
+        if not is_computed_in_place(op):
+            self._check_other_readers(destination, op, result)
+        self._overwrites.record_early_store(result)
 
     def _copy(self, op: Operation) -> None:
         """Copy an operation on scalars, including its regions, into the kernel, and map its results to the new ones.

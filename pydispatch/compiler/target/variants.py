@@ -321,12 +321,11 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
     here = _read(name, Path(name), op)
     if here is not None:
         if near or far:  # a relative path: another working directory would give another file
-            warnings.warn(
+            text = (
                 f"object file '{name}' is that of the working directory, {Path(name).absolute()}; name its folder with "
-                "object_search_path=[...], or put it next to the program",
-                CompileWarning,
-                stacklevel=caller_level(),
+                "object_search_path=[...], or put it next to the program"
             )
+            warnings.warn(text, CompileWarning, stacklevel=caller_level())
         return here
     tried = dict.fromkeys((*near, *far, Path(name)))
     raise CompileError(

@@ -188,18 +188,12 @@ class OnnxTracer:
         is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
-            """Convert the node: inline `function`, the model's own for this operator, if there is one; else call the
-            operator's conversion.
-            """
+            """Inline `function`, the model's own for this operator, if there is one; else convert the operator."""
             if function is not None:
                 return self._function(function, operands, attributes)
             if domain not in opsets:
                 raise self.builder.fail(f"{node.op_type}: the model imports no operators of the domain '{domain}'")
-            conversion = self._conversion(domain, node, operands)
-            call = NodeCall(self, node, attributes, opsets[domain], values, opsets)
-            results = conversion(call, *operands)
-            call.check_all_read()
-            return [results] if isinstance(results, Tensor) else results
+            return self._converted(NodeCall(self, node, attributes, opsets[domain], values, opsets), domain, operands)
 
         kernel = self.kernels.named(domain, node, layer)
         if is_custom or kernel is not None:
@@ -210,6 +204,12 @@ class OnnxTracer:
         else:
             results = convert()
         self._define_outputs(node, results, values)
+
+    def _converted(self, call: NodeCall, domain: str, operands: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        """Convert an operator, and return its results. Raise CompileError if it does not read all attributes."""
+        results = self._conversion(domain, call.node, operands)(call, *operands)
+        call.check_all_read()
+        return [results] if isinstance(results, Tensor) else results
 
     def _operands(self, node: model.NodeProto, values: Values) -> list[Tensor | None]:
         """Return the operands of a node, with None for omitted ones, but without omitted ones at the end."""

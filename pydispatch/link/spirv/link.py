@@ -110,7 +110,6 @@ class _SpirvLinker:
         Symbols in `absent` become stubs if no library defines them; other undefined ones stay imported. Raise
         ArtifactError for a broken module, InvalidArgumentError for a library's function that does not fit its call.
         """
-        # The imports, and those that stay unresolved.
         kernel, out = self.kernel, self.out
         declared = {  # id of an import → its symbol, with the prefix of a presence test
             id: text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions
@@ -118,11 +117,10 @@ class _SpirvLinker:
         for id, text in declared.items():
             self._check_declaration(kernel.functions[id], text)
         library_of = self._defining_libraries()
-        unresolved: dict[int, tuple[str, int]] = {}  # id → (symbol, IMPORT)
-        for id, text in declared.items():
-            symbol = text.removeprefix(PRESENCE_PREFIX)
-            if symbol not in library_of and symbol not in absent:
-                unresolved[id] = text, IMPORT
+        decided = library_of.keys() | absent
+        unresolved = {  # id → (symbol, with the prefix of a presence test, IMPORT)
+            id: (text, IMPORT) for id, text in declared.items() if text.removeprefix(PRESENCE_PREFIX) not in decided
+        }
         # Copy the kernels' functions with redirected calls, and what the called library functions need.
         for id, function in kernel.functions.items():
             if function.body:

@@ -145,7 +145,6 @@ def call_in_place(
     Raises:
         CompileError: The signature does not fit the values, or a use precedes the call.
     """
-    # The signature must have as many parameters and results as there are values.
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
     parameter_types = type.inputs.data
@@ -160,7 +159,6 @@ def call_in_place(
         """Return a function that builds the error for a position of the call, such as "result 0", from the reason."""
         return lambda reason: CompileError(f"{position} of @{name}: {reason}", location_of(spec), note)
 
-    # The call, with casts of its arguments before it.
     _check_order(inputs, inserter, spec)
     uses_of_outputs = [list(output.uses) for output in outputs]  # before the casts below add uses
     arguments = [
@@ -168,7 +166,6 @@ def call_in_place(
         for i, (value, parameter_type) in enumerate(zip(inputs, parameter_types, strict=True))
     ]
     call = inserter.add(_call(name, arguments, type.outputs.data, with_func))
-    # The uses of the outputs, with casts of the results of the call after it.
     for i, (old, new, uses) in enumerate(zip(outputs, call.results, uses_of_outputs, strict=True)):
         new.name_hint = old.name_hint
         if not uses:

@@ -84,12 +84,16 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
     )
     insert_before(dispatch, anchor)
     for old, new in zip(replaced, dispatch.results, strict=True):
-        new.name_hint = old.name_hint
-        for use in list(old.uses):
-            # Operations before the dispatch compute its sizes from the old value.
-            if use.operation is not dispatch and not _is_before(use.operation, dispatch):
-                use.operation.operands[use.index] = new
+        _replace_later_uses(old, new, dispatch)
     return [dispatch]
+
+
+def _replace_later_uses(old: SSAValue, new: SSAValue, dispatch: Operation) -> None:
+    """Replace the uses of a value by a result of `dispatch`, except where the sizes of the dispatch are computed."""
+    new.name_hint = old.name_hint
+    for use in list(old.uses):
+        if use.operation is not dispatch and not _is_before(use.operation, dispatch):
+            use.operation.operands[use.index] = new
 
 
 def _dynamic_dims(tensors: Sequence[SSAValue], anchor: Operation) -> list[SSAValue]:

@@ -45,19 +45,16 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     for parameter, type in lowered.arguments:
         lines += _argument_lines(name, kernel, signature, outputs, parameter, type)
     lines += lowered.body
-    results = dict(lowered.results)  # output that the kernel writes -> its type in the kernel
-    values = []  # the SSA value that the function returns for each output
-    for output, declared in outputs.items():
-        if output not in results:
+    written = dict(lowered.results)  # output that the kernel writes -> its type in the kernel
+    for output in outputs:
+        if output not in written:
             raise CompileError(
                 f"pattern '{name}': kernel '{kernel.name}' does not write '{output}', a result of the pattern",
                 note=f"give it a view '{output}' and store into it",
             )
-        if results[output] == declared.mlir:
-            values.append(f"%r_{output}")
-        else:
-            values.append(f"%result_{output}")
-            lines.append(f"%result_{output} = tensor.cast %r_{output} : {results[output]} to {declared.mlir}")
+    casts = {output: t.mlir for output, t in outputs.items() if written[output] != t.mlir}
+    lines += [f"%result_{n} = tensor.cast %r_{n} : {written[n]} to {type}" for n, type in casts.items()]
+    values = [f"%result_{output}" if output in casts else f"%r_{output}" for output in outputs]
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     result_types = ", ".join(type.mlir for type in outputs.values())
     body = "\n  ".join([*lines, f"util.return {', '.join(values)} : {result_types}"])

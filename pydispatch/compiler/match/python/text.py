@@ -266,11 +266,6 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
     operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
     operands += [f"%i_{s}" for s in kernel.constants]
     type = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
-    # Layout of the pipeline: constants are words of 32 bits.
-    scalar_words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars)
-    words = scalar_words + len(kernel.constants)
-    bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
-    bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
     # Workgroup count, computed from all sizes.
     sizes = list(signature.sizes)
     count_parameters = ", ".join(["%device: !hal.device", *(f"%w_{s}: index" for s in sizes)])
@@ -284,10 +279,19 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
         f'hal.dispatch.extern "{kernel.entry}"{workload}({", ".join(operands)}) : {type}\n'
         f"      count({count_parameters}) -> (index, index, index) {{\n"
         f"      {count}\n      hal.return %g0, %g1, %g2 : index, index, index\n      }}\n"
-        f"      layout(#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>)\n"
+        f"      layout({_layout_of_whole(kernel, signature)})\n"
         f"      objects({{{objects}}}){_attributes_of_whole(kernel)}"
     )
     return _function(signature, lines, dispatch)
+
+
+def _layout_of_whole(kernel: WholeKernel, signature: MatchSignature) -> str:
+    """Return the layout of a whole kernel: its constants, as words of 32 bits, and its bindings."""
+    scalar_words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars)
+    words = scalar_words + len(kernel.constants)
+    bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
+    bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
+    return f"#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>"
 
 
 def _with_known_sizes(name: str, kernel: WholeKernel, signature: MatchSignature) -> WholeKernel:

@@ -59,14 +59,8 @@ def _attention(
     # The masks, all of which apply. `_pad_mask` adds keys that are left out to a mask for fewer keys.
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
-        # Position of the first query among the keys: for all sequences, or one for each as [batch, 1, 1, 1].
-        past_length: Size | Tensor = past_key.shape[2] if past_key is not None else 0
-        # With `lengths`, the queries are the last elements of each sequence: the first one is at length - query count.
-        if lengths is not None and past_key is None:
-            count = reductions.size_as(call.b, query.shape[2], I64)
-            length = shapes.reshape(call.b, lengths, [lengths.shape[0], 1, 1, 1])
-            past_length = formula(call.b, lambda n, m: n.to(I64) - m, length, count)
-        masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], past_length))
+        first_position = _first_position(call, query, past_key, lengths)
+        masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], first_position))
     if lengths is not None:
         masks.append(attention.length_mask(call.b, lengths, key.shape[2]))
     precision = dtype_of(call.integer("softmax_precision")) if call.has("softmax_precision") else None
@@ -80,6 +74,20 @@ def _attention(
         call.b, query, key, value, masks, scale=scale, softcap=softcap, precision=precision, stage=stage
     )
     return [attention.join_heads(call.b, result) if has_merged_heads else result, key, value, scores]
+
+
+def _first_position(call: NodeCall, query: Tensor, past_key: Tensor | None, lengths: Tensor | None) -> Size | Tensor:
+    """Return the position of the first query among the keys: for all sequences, or one for each as [batch, 1, 1, 1].
+
+    With `lengths`, the queries are the last elements of each sequence: the first one is at length - query count.
+    """
+    if past_key is not None:
+        return past_key.shape[2]
+    if lengths is None:
+        return 0
+    count = reductions.size_as(call.b, query.shape[2], I64)
+    length = shapes.reshape(call.b, lengths, [lengths.shape[0], 1, 1, 1])
+    return formula(call.b, lambda n, m: n.to(I64) - m, length, count)
 
 
 def _pad_mask(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:

@@ -166,14 +166,7 @@ def _pad(
     count = len(padded_axes.axes if isinstance(padded_axes, ChosenAxes) else padded_axes)
     if len(amounts) != 2 * count:
         raise call.fail(f"{len(amounts)} pads are given for {count} axes")
-    # The amounts before and after each axis of x.
-    low: list[Integer] = [0] * x.rank
-    high: list[Integer] = [0] * x.rank
-    if isinstance(padded_axes, ChosenAxes):  # all axes are padded, those that a call does not choose by 0
-        low, high = [*padded_axes.scattered(amounts[:count], low)], [*padded_axes.scattered(amounts[count:], high)]
-    else:
-        for n, axis in enumerate(padded_axes):
-            low[axis], high[axis] = amounts[n], amounts[count + n]
+    low, high = (_of_all_axes(part, padded_axes, x.rank) for part in (amounts[:count], amounts[count:]))
     before, after = ([n.size(least=None) if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
     if mode == "constant":
         return slicing.pad_or_crop(
@@ -182,6 +175,14 @@ def _pad(
     # As in onnxruntime, the elements that remain after the crop are put around it.
     cropped = slicing.crop(call.b, x, before, after)
     return padding.pad_with(call.b, cropped, [maximum(n, 0) for n in before], [maximum(n, 0) for n in after], mode)
+
+
+def _of_all_axes(amounts: list[Integer], axes: list[int] | ChosenAxes, rank: int) -> list[Integer]:
+    """Return the amount of padding for each axis of a tensor: those of `axes`, and 0 for the others."""
+    if isinstance(axes, ChosenAxes):  # all axes are padded, those that a call does not choose by 0
+        return [*axes.scattered(amounts, [0] * rank)]
+    amount_of = dict(zip(axes, amounts, strict=True))
+    return [amount_of.get(axis, 0) for axis in range(rank)]
 
 
 def _number(value: complex, dtype: DType) -> Any:
