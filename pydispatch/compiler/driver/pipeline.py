@@ -183,28 +183,31 @@ class Pipeline:
         next_index = PHASES.index(self.done) + 1 if self.done else 0
         for name in PHASES[next_index : PHASES.index(phase) + 1]:
             self.tracker.phase(name)
-            if name == "input":
-                self._lower_input()
-            elif name == "preprocessing":
-                self._rewrite(name)
-            elif name == "global-optimization":
-                normalize(self.module, self.options.reassociate, self._has_invocations)
-                self._rewrite(name)
-                normalize(self.module, self.options.reassociate, self._has_invocations)  # operations of replacements
-            elif name == "dispatches":
-                if not self._asserts_stop_kernels:
-                    report_asserts(self.module)  # kernels that cannot stop record failures in memory
-                outline_externs(self.module)  # dispatches of the user's own kernels become executables
-                inline_calls(self.module)
-                self.interfaces = _interfaces(self.module)
-                self._form()
-            elif name == "executables":
-                self._expand()
-            # The phase "program", the encoding of the host program, has no step here: artifact() runs it.
+            self._run_phase(name)
             run_added_passes(name, self.module)
             self.done = name
             if self.options.dump and name != "program":
                 self.options.dump(f"module.{name}.mlir", ir.print_module(self.module, _DUMPED_BYTES))
+
+    def _run_phase(self, name: str) -> None:
+        """Run one phase. "program", the encoding of the host program, has no step here: `artifact` runs it."""
+        if name == "input":
+            self._lower_input()
+        elif name == "preprocessing":
+            self._rewrite(name)
+        elif name == "global-optimization":
+            normalize(self.module, self.options.reassociate, self._has_invocations)
+            self._rewrite(name)
+            normalize(self.module, self.options.reassociate, self._has_invocations)  # operations of replacements
+        elif name == "dispatches":
+            if not self._asserts_stop_kernels:
+                report_asserts(self.module)  # kernels that cannot stop record failures in memory
+            outline_externs(self.module)  # dispatches of the user's own kernels become executables
+            inline_calls(self.module)
+            self.interfaces = _interfaces(self.module)
+            self._form()
+        elif name == "executables":
+            self._expand()
 
     def _lower_input(self) -> None:
         """Apply the rewrites of the input phase, then lower the operations of frontends' dialects."""

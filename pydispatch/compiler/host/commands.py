@@ -6,7 +6,7 @@ a view. Commands that access a common storage, one of them writing, are ordered;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -273,12 +273,11 @@ class CommandList:
         read: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of reads so far
         ordered = -1  # the region of the last ordered command; -1 for none
         for command in self.commands:
-            # The earliest region.
             after = [ordered if command.is_ordered else -1]  # the regions of its dependencies
             for touched in (*command.reads, *command.writes):
-                after += [region for other, region in written.get(touched.storage, ()) if other.meets(touched)]
+                after += _regions_of(written, touched)
             for touched in command.writes:
-                after += [region for other, region in read.get(touched.storage, ()) if other.meets(touched)]
+                after += _regions_of(read, touched)
             command.region = max(after) + 1
             # Record its accesses for later commands.
             if command.is_ordered:
@@ -336,6 +335,11 @@ def _slice_bytes_of_storages(bindings: Sequence[Binding], slice_bytes: Sequence[
         is_equal = bytes_of_storage.get(tensor.storage, size_in_storage) == size_in_storage
         bytes_of_storage[tensor.storage] = size_in_storage if is_equal else 0
     return bytes_of_storage
+
+
+def _regions_of(accesses: Mapping[Storage, list[tuple[Range, int]]], touched: Range) -> list[int]:
+    """Return the regions of the accesses that overlap a range; `accesses` has pairs (range, region)."""
+    return [region for other, region in accesses.get(touched.storage, ()) if other.meets(touched)]
 
 
 def _record_access(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:

@@ -127,14 +127,28 @@ def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAVa
         dynamic_padding[dim] = build.add(arith.SubiOp(total, build.dim(op.source, dim))).result
     if not any(padding):
         return op.source
-    # The pad, whose body yields the padding value.
-    assert op.padding_value is not None and isinstance(op.source.type, TensorType)
-    body = Block(arg_types=[IndexType()] * len(shape))
-    body.add_op(tensor.YieldOp(op.padding_value))
-    type = TensorType(op.source.type.element_type, padded_shape)
+    assert op.padding_value is not None
     dynamic_operands = [dynamic_padding[dim] for dim in sorted(dynamic_padding)]
+    return build.add(padded_after(op.source, op.padding_value, padding, dynamic_operands, padded_shape)).result
+
+
+def padded_after(
+    source: SSAValue, value: SSAValue, padding: Sequence[int], dynamic: Sequence[SSAValue], shape: Sequence[int]
+) -> tensor.PadOp:
+    """Return an operation that appends elements to a tensor.
+
+    Args:
+        source: The tensor.
+        value: The value of the appended elements.
+        padding: Number of elements to append along each dimension, or DYNAMIC.
+        dynamic: The numbers that are DYNAMIC in `padding`.
+        shape: Shape of the result.
+    """
+    body = Block(arg_types=[IndexType()] * len(shape))
+    body.add_op(tensor.YieldOp(value))
     no_padding = [0] * len(shape)  # before each dimension
-    return build.add(tensor.PadOp(op.source, [], dynamic_operands, Region(body), no_padding, padding, type)).result
+    type = TensorType(element_type(source.type), shape)
+    return tensor.PadOp(source, [], list(dynamic), Region(body), no_padding, list(padding), type)
 
 
 def _unpack(op: Operation, build: Build) -> None:

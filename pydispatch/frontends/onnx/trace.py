@@ -79,13 +79,30 @@ class OnnxTracer:
 
         Raise CompileError if the graph has no outputs, or two inputs or two outputs of one name.
         """
-        graph, inputs, constants = self.source.graph, self.options.inputs, self.options.constants
+        graph = self.source.graph
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)  # version of the operators of each domain
         # Raise for inputs that the caller describes, but the graph lacks.
-        declarations.check_names(self.builder, graph, [*inputs, *constants])
-        # Declare the arguments. Inputs whose elements the file or the caller supplies are no arguments.
+        declarations.check_names(self.builder, graph, [*self.options.inputs, *self.options.constants])
+        values = self._begin(graph)
+        # Emit the nodes, and return the outputs in the types and shapes that the graph declares.
+        results = self.graph(graph, values, outer=None, opsets=opsets)
+        outputs: dict[str, Tensor] = {}
+        for info, result in zip(graph.output, results, strict=True):
+            if info.name in outputs:
+                raise self.builder.fail(f"the graph has two outputs '{info.name}'")
+            outputs[info.name] = declarations.as_declared(self.builder, result, info)
+        self.builder.finish("main", outputs)
+        # Record why kernels of the user match no node, so that a message about an unused kernel can say it.
+        self.builder.hint_kernels(self.kernels.hints())
+
+    def _begin(self, graph: model.GraphProto) -> dict[str, Tensor]:
+        """Begin the function `main`, and return its arguments, and the constants that the caller supplies, by name.
+
+        Inputs whose elements the file or the caller supplies are no arguments.
+        """
+        inputs, constants = self.options.inputs, self.options.constants
         initial = {tensor.name for tensor in graph.initializer} | set(constants)
         arguments = [
             declarations.declare_input(self.builder, info, inputs.get(info.name))
@@ -99,16 +116,7 @@ class OnnxTracer:
         for info in graph.input:
             if info.name in constants:
                 values[info.name] = declarations.constant_input(self.builder, info, constants[info.name])
-        # Emit the nodes, and return the outputs in the types and shapes that the graph declares.
-        results = self.graph(graph, values, outer=None, opsets=opsets)
-        outputs: dict[str, Tensor] = {}
-        for info, result in zip(graph.output, results, strict=True):
-            if info.name in outputs:
-                raise self.builder.fail(f"the graph has two outputs '{info.name}'")
-            outputs[info.name] = declarations.as_declared(self.builder, result, info)
-        self.builder.finish("main", outputs)
-        # Record why kernels of the user match no node, so that a message about an unused kernel can say it.
-        self.builder.hint_kernels(self.kernels.hints())
+        return values
 
     # -- graphs
 

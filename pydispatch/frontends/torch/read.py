@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -105,22 +105,25 @@ class _Program:
         if len(self.program.inputs) != len(self.program.graph.inputs):
             raise self.b.fail("the signature and the graph have different inputs")
         for spec, argument in zip(self.program.inputs, self.program.graph.inputs, strict=True):
-            if spec.kind == "user_input":  # an argument of the model; one that is a constant is no argument of `main`
-                values.append(next(remaining) if isinstance(spec.argument, ValueName) else spec.argument)
-            elif spec.kind == "size":
-                values.append(evaluate(self.program.graph.numbers[_name(spec)], self.symbols))
-            elif spec.kind == "constant_input":
-                values.append(spec.value)
-            elif spec.kind == "token":
-                values.append(self.b.constant([], F32))  # no node reads a token
-            else:
-                values.append(self._weight(spec))  # a parameter, buffer or constant of the file
+            values.append(self._graph_input(spec, remaining))
             # The signature and the graph must agree in the name of the input.
             if isinstance(spec.argument, ValueName) and isinstance(argument, ValueName) and spec.argument != argument:
                 raise self.b.fail(
                     f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
                 )
         return values
+
+    def _graph_input(self, spec: GraphInput, arguments: Iterator[Any]) -> Any:
+        """Return the value of an input of the graph; `arguments` are those of `main` that remain."""
+        if spec.kind == "user_input":  # an argument of the model; one that is a constant is no argument of `main`
+            return next(arguments) if isinstance(spec.argument, ValueName) else spec.argument
+        if spec.kind == "size":
+            return evaluate(self.program.graph.numbers[_name(spec)], self.symbols)
+        if spec.kind == "constant_input":
+            return spec.value
+        if spec.kind == "token":
+            return self.b.constant([], F32)  # no node reads a token
+        return self._weight(spec)  # a parameter, buffer or constant of the file
 
     # -- inputs
 

@@ -47,6 +47,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant for a CPU; `dump` receives intermediate files. The caller adds missing locations to errors."""
     machine = machine_of(variant.target)
     check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
+    _check_kinds(variant)
     _check_exports(variant)
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".so", machine.requires, variant.alignment, notes={"dynamic": True})
@@ -220,22 +221,7 @@ def _check_count(export: Export, library: str, kind: str, declared: int, compile
 
 
 def _check_exports(variant: Variant) -> None:
-    """Raise CompileError for unsupported kinds of objects, exports out of order, and layouts beyond the limits of the
-    ABI.
-    """
-    for file in variant.objects:
-        if file.suffix not in (*BITCODE, *SOURCES, *LINKED, *LIBRARIES):
-            raise CompileError(
-                f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be linked into an embedded ELF",
-                file.location,
-                f"known kinds: {', '.join((*BITCODE, *SOURCES, *LINKED, *LIBRARIES))}",
-            )
-        if file.suffix in LIBRARIES and (variant.module is not None or len(variant.objects) > 1):
-            raise CompileError(
-                f"object '{file.name}' is a whole library and cannot be combined with other code",
-                file.location,
-                "give the objects it was linked from (.o, .a, .bc or .c), or make it the only object of its variant",
-            )
+    """Raise CompileError for exports out of order, and for layouts beyond the limits of the ABI."""
     for ordinal, export in enumerate(variant.exports):
         layout = export.layout
         if export.ordinal != ordinal:
@@ -248,4 +234,21 @@ def _check_exports(variant: Variant) -> None:
                 f"the limits are {MAX_CONSTANTS} and {MAX_BINDINGS}",
                 export.location,
                 "put constants into a buffer, and join buffers",
+            )
+
+
+def _check_kinds(variant: Variant) -> None:
+    """Raise CompileError for unsupported kinds of objects, and for a library beside other code."""
+    for file in variant.objects:
+        if file.suffix not in (*BITCODE, *SOURCES, *LINKED, *LIBRARIES):
+            raise CompileError(
+                f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be linked into an embedded ELF",
+                file.location,
+                f"known kinds: {', '.join((*BITCODE, *SOURCES, *LINKED, *LIBRARIES))}",
+            )
+        if file.suffix in LIBRARIES and (variant.module is not None or len(variant.objects) > 1):
+            raise CompileError(
+                f"object '{file.name}' is a whole library and cannot be combined with other code",
+                file.location,
+                "give the objects it was linked from (.o, .a, .bc or .c), or make it the only object of its variant",
             )

@@ -65,20 +65,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and not variant.objects:  # code is supplied when the program is loaded
         return _declared_binary(variant)
 
-    # Build the modules.
     start = time.perf_counter()
-    arch = architecture_of(variant)
-    linked: LinkedKernels | None = None
-    if variant.module is not None:
-        from pydispatch.compiler.backends.cuda.functions import generate
-
-        linked = generate(variant, arch, dump)
-        modules = [_generated_module(linked, variant)]
-    else:
-        modules = open_objects(variant.objects, arch)
+    modules, linked = _modules_of(variant, dump)
     seconds = {"objects" if linked is None else "emit": time.perf_counter() - start}
-
-    # Find the kernel of each export, and check it.
     chosen = [_kernel(export, modules, variant) for export in variant.exports]  # (index in modules, kernel)
     blocks = [
         _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
@@ -88,7 +77,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         for i, image in enumerate(modules):
             dump(f".{image.kind}" if len(modules) == 1 else f".{i}.{image.kind}", image.data)
 
-    # Describe modules and exports for the manifest.
+    # The entries of the manifest.
     dynamic_shared = {} if linked is None else linked.shared
     ptx = _manifest_entry(variant, modules, chosen, blocks, dynamic_shared)
     notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
@@ -109,6 +98,20 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         imports=imports,
         notes=notes,
     )
+
+
+def _modules_of(variant: Variant, dump: Dump | None) -> tuple[list[CudaModule], LinkedKernels | None]:
+    """Generate the module of a variant in kernel IR, or read those of its objects.
+
+    Return them, and the generated kernels; None for the kernels of objects.
+    """
+    arch = architecture_of(variant)
+    if variant.module is None:
+        return open_objects(variant.objects, arch), None
+    from pydispatch.compiler.backends.cuda.functions import generate
+
+    linked = generate(variant, arch, dump)
+    return [_generated_module(linked, variant)], linked
 
 
 def _manifest_entry(

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -192,16 +192,21 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
     try:
         (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         if int(code):
-            _, size = nvrtc.nvrtcGetProgramLogSize(program)
-            log = b" " * size  # a buffer that the next call fills, although Python's bytes are immutable
-            nvrtc.nvrtcGetProgramLog(program, log)
+            log = _read_output(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
             raise _compile_error(file, arch, log.rstrip(b"\0 \n").decode("utf-8", "replace"))
-        _, size = nvrtc.nvrtcGetPTXSize(program)
-        data = b" " * size  # filled in place, as above
-        nvrtc.nvrtcGetPTX(program, data)
-        return data.rstrip(b"\0")
+        return _read_output(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _read_output(
+    program: Any, size_of: Callable[[Any], tuple[Any, int]], fill: Callable[[Any, bytes], object]
+) -> bytes:
+    """Return an output of NVRTC: `size_of` returns (error code, bytes), and `fill` writes the output."""
+    _, size = size_of(program)
+    data = b" " * size  # `fill` writes to it, although Python's bytes are immutable
+    fill(program, data)
+    return data
 
 
 def _compile_error(file: ObjectFile, arch: str, said: str) -> CompileError:

@@ -70,16 +70,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".spv", requires=(), alignment=ALIGNMENT, notes={"dynamic": True})
-    # Generate one module of the kernels, or read the user's modules, and check the entry point of each export.
     start = time.perf_counter()
-    generated: GeneratedSpirv | None = None
-    if variant.module is not None:
-        from pydispatch.compiler.backends.vulkan.functions import generate
-
-        generated = generate(variant)
-        modules = [_generated_module(generated, variant)]
-    else:
-        modules = [_user_module(file) for file in variant.objects]
+    modules, generated = _modules_of(variant)
     seconds = {"objects" if generated is None else "emit": time.perf_counter() - start}
     entries = [_entry(export, modules, variant) for export in variant.exports]  # (index in modules, EntryPoint)
     for export, (module_index, entry) in zip(variant.exports, entries, strict=True):
@@ -102,6 +94,19 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         imports=imports,
         notes=notes,
     )
+
+
+def _modules_of(variant: Variant) -> tuple[list[SpirvModule], GeneratedSpirv | None]:
+    """Generate the module of a variant in kernel IR, or read those of its objects.
+
+    Return them, and the generated SPIR-V; None for modules of objects.
+    """
+    if variant.module is None:
+        return [_user_module(file) for file in variant.objects], None
+    from pydispatch.compiler.backends.vulkan.functions import generate
+
+    generated = generate(variant)
+    return [_generated_module(generated, variant)], generated
 
 
 def _manifest_entry(

@@ -7,14 +7,15 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType, f32, f64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, TensorType, f32, f64
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.normalize.bodies import product_sum
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed, generic
+from pydispatch.compiler.normalize.moves import padded_after
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.winograd import (
@@ -235,7 +236,7 @@ def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, 
     sizes: sizes of the transformed image, by letter; those of h and w are the numbers of tiles.
     """
     image = op.inputs[0]
-    shape, element = list(shape_of(image.type)), element_type(image.type)
+    shape = list(shape_of(image.type))
     padding = [0] * len(shape)  # number of zeros after each dimension, or DYNAMIC
     dynamic_padding = []  # the values of the DYNAMIC ones
     for d, letter in enumerate(op.layout):
@@ -254,13 +255,8 @@ def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, 
         shape[d] = padded_size
     if not any(padding):
         return image
-    # The pad, whose body yields 0.
-    zero = build.scalar(0.0, element)
-    body = Block(arg_types=[IndexType()] * len(shape))
-    body.add_op(tensor.YieldOp(zero))
-    no_padding = [0] * len(shape)  # before each dimension
-    pad = tensor.PadOp(image, [], dynamic_padding, Region(body), no_padding, padding, TensorType(element, shape))
-    return build.add(pad).result
+    zero = build.scalar(0.0, element_type(image.type))
+    return build.add(padded_after(image, zero, padding, dynamic_padding, shape)).result
 
 
 def _lower_filter_transform(op: Operation, build: Build) -> None:

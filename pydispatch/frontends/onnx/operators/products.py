@@ -239,8 +239,8 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
             continue
         if not isinstance(total, Expr) and total < 0:  # a negative pad appends zeros to the result
             low[d], high[d] = 0, total
-            continue
-        low[d], high[d] = _halves(total, auto)  # SAME_UPPER has an odd element after the axis, others before it
+        else:
+            low[d], high[d] = _halves(total, auto)  # SAME_UPPER has an odd element after the axis, others before it
     if auto == "VALID" and wanted is None:  # no pads, whatever the attribute pads states
         low, high = [0] * rank, [0] * rank
     convolved = convolutions.transposed_convolution(

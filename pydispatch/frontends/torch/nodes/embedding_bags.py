@@ -74,12 +74,8 @@ def embedding_bag(
         least = shapes.full(builder, reductions.least(weight.dtype), shape, weight.dtype)
         largest = assignment.put_rows(builder, least, [bag], rows, "max")
         result = formula(builder, lambda v, n: (n > 0).where(v, 0.0), largest, column)
-        return (
-            result,
-            Saved(bags_of_indices),
-            Saved(counts),
-            Saved(_argmax_of_bags(builder, largest, rows, bag, indices)),
-        )
+        maximum_indices = _argmax_of_bags(builder, largest, rows, bag, indices)
+        return result, Saved(bags_of_indices), Saved(counts), Saved(maximum_indices)
     result = assignment.put_rows(builder, shapes.full(builder, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
         result = formula(builder, lambda v, n: v / n.max(1).to(v.dtype), result, column)

@@ -36,6 +36,16 @@ def _not_negative(value: Real) -> Real:
     return value.max(0.0) if isinstance(value, Element) else np.maximum(value, 0)
 
 
+def _tap_index(offset: int, position: Element, n: Element) -> Element:
+    """Return the index of the tap `offset` of a position, clamped to the axis of n elements."""
+    return (position.unary("floor").to(I64) + offset).max(0).min(n - 1)
+
+
+def _tap_weight(weight: Callable[[Element], Element], position: Element) -> Element:
+    """Return the weight of a tap for the fractional part of a position."""
+    return weight(position - position.unary("floor"))
+
+
 def _half_pixel_position(o: Real, step: Real, corners: bool) -> Real:
     """Return the source position of element o of the result; step: distance of neighbours' source positions.
 
@@ -109,20 +119,10 @@ class Interpolation:
         step = formula(builder, distance, size, count) if corners or not scale else builder.constant(1.0 / scale, dtype)
         output_index = shapes.iota(builder, [out], axis=0, dtype=I64)
         positions = formula(builder, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
-        # The taps of all positions. The closures take `offset` and `weight` as defaults, since the loop rebinds them.
         indices, weights = [], []
         for offset, weight in self.taps:
-
-            def index(value: Element, n: Element, offset: int = offset) -> Element:
-                """Return the index of a tap of the position `value`, clamped to the axis of n elements."""
-                return (value.unary("floor").to(I64) + offset).max(0).min(n - 1)
-
-            def fraction_weight(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
-                """Return the weight of a tap for the fractional part of the position `value`."""
-                return weight(value - value.unary("floor"))
-
-            indices.append(formula(builder, index, positions, size))
-            weights.append(formula(builder, fraction_weight, positions))
+            indices.append(formula(builder, partial(_tap_index, offset), positions, size))
+            weights.append(formula(builder, partial(_tap_weight, weight), positions))
         return indices, weights
 
 

@@ -62,15 +62,19 @@ def matmul(
     if blocks * block != k:
         rows = slicing.pad(b, rows, low=[0, 0], high=[0, blocks * block - k], value=0.0)
     product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), batch=[], contracted=[(1, 1)])
-    # Mark the contraction that was emitted, so that the compiler may multiply integers of this width instead of floats.
     if integer_bytes is not None:
-        for part in b.parts(product_):
-            assert isinstance(part.owner, Operation)
-            part.owner.attributes[INTEGER_BYTES] = IntegerAttr(integer_bytes, i64)
+        _allow_integers(b, product_, integer_bytes)
     result = shapes.reshape(b, product_, [*x.shape[:-1], n])
     if bias is not None:
         result = formula(b, lambda v, w: v + w.to(inner), result, bias)
     return elementwise.convert(b, result, x.dtype)
+
+
+def _allow_integers(b: Builder, product: Tensor, integer_bytes: int) -> None:
+    """Mark an emitted contraction, so that the compiler may multiply integers of a width in bytes instead of floats."""
+    for part in b.parts(product):
+        assert isinstance(part.owner, Operation)
+        part.owner.attributes[INTEGER_BYTES] = IntegerAttr(integer_bytes, i64)
 
 
 def _dequantized(
