@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.outline.export_config import size_attribute
-from pydispatch.compiler.outline.slices import KernelBody
+from pydispatch.compiler.outline.kernel_body import KernelBody
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op

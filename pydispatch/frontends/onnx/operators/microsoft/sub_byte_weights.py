@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import MICROSOFT
+from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import U8, DType
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
@@ -70,9 +71,9 @@ def matmul(
     return elementwise.convert(b, result, x.dtype)
 
 
-def _allow_integers(b: Builder, product: Tensor, integer_bytes: int) -> None:
+def _allow_integers(b: Builder, contraction: Tensor, integer_bytes: int) -> None:
     """Mark an emitted contraction, so that the compiler may multiply integers of a width in bytes instead of floats."""
-    for part in b.parts(product):
+    for part in b.parts(contraction):
         assert isinstance(part.owner, Operation)
         part.owner.attributes[INTEGER_BYTES] = IntegerAttr(integer_bytes, i64)
 
