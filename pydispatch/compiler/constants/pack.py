@@ -121,16 +121,12 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
         return None
     contraction = match.contraction
     grouped = grouped_factor(function, contraction, levels)  # None unless B is multiplied in groups
-    half: SSAValue | None = None
-    if grouped is None:
-        # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
-        halves = [half_precision_b(contraction, level) for level in levels]
-        half = halves[0] if None not in halves else None
+    # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
+    halves = [half_precision_b(contraction, level) for level in levels] if grouped is None else [None]
+    half = halves[0] if None not in halves else None
     # The value to be packed, in each of the three cases; it must be an argument of the function.
-    value: SSAValue = contraction.tensor_of(contraction.b)
-    if grouped is not None:
-        value = grouped.argument
-    elif half is not None:
+    value: SSAValue = grouped.argument if grouped is not None else contraction.tensor_of(contraction.b)
+    if half is not None:
         value = half
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None

@@ -154,10 +154,7 @@ def _lower_for(op: Operation) -> None:
     append(header, branch, op)
 
     # At the end of the body, return to the header with the next index and the values that the body yields.
-    last = first  # becomes the last block of the body, which may have several by now
-    while last.next_block is not after:
-        assert last.next_block is not None
-        last = last.next_block
+    last = _last_before(after, first)
     end = last.last_op
     assert end is not None
     values = list(end.operands)  # of scf.yield: the iteration arguments of the next iteration
@@ -166,6 +163,15 @@ def _lower_for(op: Operation) -> None:
     append(last, cf.BranchOp(header, next_index, *values), end)
     end.erase(safe_erase=False)
     op.erase(safe_erase=False)
+
+
+def _last_before(after: Block, first: Block) -> Block:
+    """Return the last block of a loop's body, which may have several: the one before `after`, from `first` on."""
+    last = first
+    while last.next_block is not after:
+        assert last.next_block is not None
+        last = last.next_block
+    return last
 
 
 def _check_step(op: scf.ForOp, block: Block) -> None:

@@ -109,12 +109,7 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
     """
     if (len(type.inputs), len(type.outputs)) != (len(call.operands), len(call.results)):
         return  # inlining refuses the call, and states both signatures
-    operands: list[SSAValue] = []
-    for value, input in zip(call.operands, type.inputs, strict=True):
-        if _is_view(value) and isinstance(input, TensorType):
-            import_op = TensorImportOp(operands=[value, [], []], result_types=[input])  # no sizes and no fence
-            (value,) = _insert_before(call, import_op)
-        operands.append(value)
+    operands = [_imported(call, value, input) for value, input in zip(call.operands, type.inputs, strict=True)]
     # For each result of the call: whether the converted callee returns a tensor instead of a buffer view.
     becomes_tensor = [
         _is_view(result) and isinstance(output, TensorType)
@@ -135,6 +130,16 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
         replacement.name_hint = old.name_hint
         old.replace_all_uses_with(replacement)
     erase_op(call)
+
+
+def _imported(call: Operation, value: SSAValue, type: Attribute) -> SSAValue:
+    """Return the argument that a call passes for `value`: a buffer view is imported if the callee takes a tensor."""
+    if not _is_view(value) or not isinstance(type, TensorType):
+        return value
+    (tensor,) = _insert_before(
+        call, TensorImportOp(operands=[value, [], []], result_types=[type])
+    )  # no sizes, no fence
+    return tensor
 
 
 def _import_of_export(op: Operation, value: SSAValue) -> None:

@@ -113,15 +113,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     _inherit_ties(call, declaration)
     _check_signature(call, declaration)  # the call's own ties must be those of the declaration
     argument_dims = [dim for value in call.operands for dim in _dynamic_sizes(call, value, value.type)]
-    result_dims: list[SSAValue] = []
-    for position, (result, tied) in enumerate(zip(call.results, ties, strict=True)):
-        if tied >= 0:
-            result_dims += _dynamic_sizes(call, call.operands[tied], result.type)
-        elif isinstance(result.type, TensorType) and any(n < 0 for n in result.type.get_shape()):
-            raise CompileError(
-                f"the sizes of result {position} of '@{callee_name(call)}' are not known", location_of(call),
-                "state them: flow.call @f(%x) : (tensor<?xf32>{%n}) -> tensor<?xf32>{%m}",
-            )  # fmt: skip
+    result_dims = _result_sizes(call, ties)
     properties = {"callee": call.properties["callee"], "declared": declared}
     if "tied_operands" in call.properties:
         properties["tied_operands"] = call.properties["tied_operands"]
@@ -129,6 +121,23 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     set_location(command, call)
     block.insert_op_before(command, call)
     replace_op(call, *command.results)
+
+
+def _result_sizes(call: Operation, ties: Sequence[int]) -> list[SSAValue]:
+    """Return the dynamic sizes of a call's results: those of the operands that they are tied to.
+
+    ties: operand that each result is tied to; a negative number for none. Raise CompileError for other dynamic sizes.
+    """
+    sizes: list[SSAValue] = []
+    for position, (result, tied) in enumerate(zip(call.results, ties, strict=True)):
+        if tied >= 0:
+            sizes += _dynamic_sizes(call, call.operands[tied], result.type)
+        elif isinstance(result.type, TensorType) and any(n < 0 for n in result.type.get_shape()):
+            raise CompileError(
+                f"the sizes of result {position} of '@{callee_name(call)}' are not known", location_of(call),
+                "state them: flow.call @f(%x) : (tensor<?xf32>{%n}) -> tensor<?xf32>{%m}",
+            )  # fmt: skip
+    return sizes
 
 
 def _inherit_ties(call: Operation, declaration: Operation) -> None:

@@ -184,16 +184,20 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
         return None
     if _is_inside(fill.input, loop) or _is_inside(extract.source, loop):
         return None
-    slice_, shape = slice_of(extract), shape_of(extract.source)
-    # One index of the first dimension, and all elements of the others.
-    is_one_index = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
-    has_unit_strides = set(slice_.strides) == {1}
-    is_static = -1 not in shape
-    if not is_one_index or not has_unit_strides or not is_static or shape_of(sliced_input) != shape[1:]:
+    shape = shape_of(extract.source)
+    if not _is_one_index(extract) or -1 in shape or shape_of(sliced_input) != shape[1:]:
         return None
+    index = slice_of(extract).offsets[0]
     return _SlicedProduct(
-        generic=generic, position=position, source=extract.source, index=slice_.offsets[0], start=fill.input, loop=loop
+        generic=generic, position=position, source=extract.source, index=index, start=fill.input, loop=loop
     )
+
+
+def _is_one_index(extract: tensor.ExtractSliceOp) -> bool:
+    """Return whether a slice has one index of the first dimension, and all elements of the others."""
+    slice_, shape = slice_of(extract), shape_of(extract.source)
+    is_whole = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
+    return is_whole and set(slice_.strides) == {1}
 
 
 def _body_reads_values_of(loop: scf.ForOp, contraction: Operation) -> bool:

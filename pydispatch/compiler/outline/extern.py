@@ -79,15 +79,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     """
     variants: list[Operation] = []
     names: list[str] = []
-    targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
-    # (target, ordinal of the export in its objects, the objects). Targets that no backend of this build knows are left
-    # out, unless all are unknown: a later error then names them.
-    stated = list(zip(targets, op.target_ordinals.data, op.target_objects.data, strict=True))
-    known = [
-        entry for entry in stated
-        if isinstance(entry[0], hal.ExecutableTargetAttr) and backend_of(entry[0]) is not None
-    ]  # fmt: skip
-    for target, ordinal, objects in known or stated:
+    for target, ordinal, objects in _targets_to_compile(op):
         base = "".join(c if c.isalnum() else "_" for c in target.format.data)
         names.append(base if base not in names else f"{base}_{len(names)}")
         properties: dict[str, Attribute | None] = {
@@ -102,6 +94,20 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     for inner in walk(executable):
         set_location(inner, op)
     return executable
+
+
+def _targets_to_compile(op: hal.DispatchExternOp) -> list[tuple[Any, Any, Any]]:
+    """Return (target, ordinal of the export in its objects, the objects) of each target of an external dispatch.
+
+    Targets that no backend of this build knows are left out, unless all are unknown: a later error then names them.
+    """
+    targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
+    stated = list(zip(targets, op.target_ordinals.data, op.target_objects.data, strict=True))
+    known = [
+        entry for entry in stated
+        if isinstance(entry[0], hal.ExecutableTargetAttr) and backend_of(entry[0]) is not None
+    ]  # fmt: skip
+    return known or stated
 
 
 def _export(op: hal.DispatchExternOp, ordinal: Attribute) -> Operation:

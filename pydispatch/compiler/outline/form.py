@@ -170,20 +170,7 @@ class Former:
         grids = [
             open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
         ]
-        # The known sizes, and the blocks inside. Each of these starts from the sizes that are known before it.
-        for argument in block.args:
-            sizes.record_value(argument)
-        known: Known = {}  # sizes that `size_of` has returned so far in this block
-        for op in list(block.ops):
-            for result in op.results:
-                sizes.record_value(result)
-            with size_cache(known):
-                sizes.record_equal_sizes(op)
-                sizes.replace_dims(op)
-            if op.name.startswith("scf."):
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._block(inner, Sizes(sizes))
+        self._record_sizes(block, sizes)
         for grid in grids:  # the operations of a grid are in `block`, except those that `replace_dims` has erased
             self._outline_group([op for op in grid.group if op.parent is block], sizes, grid)
         # Groups of the other operations. A dispatch takes the place of the last operation of its group. Operations
@@ -194,6 +181,24 @@ class Former:
             self.report.outlined(self._outline_group(group, sizes))
         drop_unused(block)
         sort_topologically(block)
+
+    def _record_sizes(self, block: Block, sizes: Sizes) -> None:
+        """Record the sizes of the tensors of a block, and form the dispatches of the blocks inside of it.
+
+        Each of these starts from the sizes that are known before it.
+        """
+        for argument in block.args:
+            sizes.record_value(argument)
+        known: Known = {}  # sizes that `size_of` has returned so far in this block
+        for op in list(block.ops):
+            for result in op.results:
+                sizes.record_value(result)
+            with size_cache(known):
+                sizes.record_equal_sizes(op)
+                sizes.replace_dims(op)
+            if op.name.startswith("scf."):
+                for inner in (inner for region in op.regions for inner in region.blocks):
+                    self._block(inner, Sizes(sizes))
 
     def _outline_group(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
         """Replace a group by a dispatch, return it, and add its executable to `executables` unless an equal one exists.

@@ -182,11 +182,7 @@ def machine_of(target: Target) -> Machine:
     name = target.cpu or "generic"
     # The CPU for LLVM, the features that the named one has besides, and the CPU that instructions are scheduled for.
     cpu, cpu_features, tune = _resolve(arch, name)
-    # The features that the target states, with their signs.
-    stated = [feature for feature in target.features if feature]
-    for feature in stated:
-        if feature[0] not in "+-" or not feature[1:].replace("-", "").replace(".", "").replace("_", "").isalnum():
-            raise CompileError(f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'")
+    stated = _stated_features(target)
     if arch == "riscv64":
         _check_riscv(stated)
     removed = frozenset(feature[1:] for feature in stated if feature[0] == "-")
@@ -198,6 +194,15 @@ def machine_of(target: Target) -> Machine:
     not_required = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
     requires = tuple(sorted(has - BASELINE[arch] - not_required))
     return Machine(arch, cpu, features, has | BASELINE[arch], requires, _model(arch, name, cpu, tune), tune)
+
+
+def _stated_features(target: Target) -> list[str]:
+    """Return the features that a target states, with their signs; raise CompileError for one without a sign or name."""
+    stated = [feature for feature in target.features if feature]
+    for feature in stated:
+        if feature[0] not in "+-" or not feature[1:].replace("-", "").replace(".", "").replace("_", "").isalnum():
+            raise CompileError(f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'")
+    return stated
 
 
 def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:

@@ -131,19 +131,7 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
         folders: Folders that are searched for objects.
     """
     ordinals = ordinals_of(op)
-    exports = [
-        Export(
-            name=e.sym_name.data,
-            ordinal=ordinals[e.sym_name.data],
-            layout=layout_of(e),
-            workgroup_size=workgroup_size(e),
-            local_memory=e.workgroup_local_memory.value.data if e.workgroup_local_memory is not None else 0,
-            location=location_of(e),
-            flops=_stated(e, flops_of),
-            parameters=_stated(e, described_parameters),
-        )
-        for e in exports_of(op)
-    ]
+    exports = [_export(e, ordinals[e.sym_name.data]) for e in exports_of(op)]
     # The kernels, at most one module; a variant without one has its kernels in objects.
     modules = [m for m in op.body.block.ops if isinstance(m, ModuleOp)]
     for module in modules:
@@ -159,6 +147,20 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
         constants=constant_words(op),
         alignment=users_alignment(op),
         location=location_of(op),
+    )
+
+
+def _export(op: hal.ExecutableExportOp, ordinal: int) -> Export:
+    """Return an export as a backend compiles it. Raises CompileError if it is not valid."""
+    return Export(
+        name=op.sym_name.data,
+        ordinal=ordinal,
+        layout=layout_of(op),
+        workgroup_size=workgroup_size(op),
+        local_memory=op.workgroup_local_memory.value.data if op.workgroup_local_memory is not None else 0,
+        location=location_of(op),
+        flops=_stated(op, flops_of),
+        parameters=_stated(op, described_parameters),
     )
 
 
@@ -183,29 +185,35 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
             continue
         layout = layouts.get(function.sym_name.data)
         if layout is not None:
-            constants, bindings = layout.constants, len(layout.bindings)
+            limits = {"constant": layout.constants, "binding": len(layout.bindings)}
             where = f"the layout of '@{function.sym_name.data}'"
         else:
-            constants = max((e.layout.constants for e in exports), default=0)
-            bindings = max((len(e.layout.bindings) for e in exports), default=0)
+            limits = {
+                "constant": max((e.layout.constants for e in exports), default=0),
+                "binding": max((len(e.layout.bindings) for e in exports), default=0),
+            }
             where = "the layouts of the exports"
         for op in walk(function):
-            if isinstance(op, hal.InterfaceConstantLoadOp):
-                type = op.result.type
-                # An index is one word in hand-written kernels and two in generated ones. Counting one is enough, since
-                # the layout of a generated kernel is computed along with its loads.
-                words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
-                required, count, noun = op.ordinal.value.data + words, constants, "constant"
-            elif isinstance(op, hal.InterfaceBindingSubspanOp):
-                required, count, noun = op.binding.value.data + 1, bindings, "binding"
-            else:
-                continue
-            if required > count:
+            noun, required = _requirement(op)
+            if noun and required > limits[noun]:
                 raise CompileError(
-                    f"{noun} {required - 1} is read, but {where} has {count}",
+                    f"{noun} {required - 1} is read, but {where} has {limits[noun]}",
                     location_of(op),
                     f"raise `{noun}s` of the layout, or number from 0",
                 )
+
+
+def _requirement(op: Operation) -> tuple[str, int]:
+    """Return "constant" or "binding" and the number of them that an operation requires; "" if it requires none."""
+    if isinstance(op, hal.InterfaceConstantLoadOp):
+        type = op.result.type
+        # An index is one word in hand-written kernels and two in generated ones. Counting one is enough, since the
+        # layout of a generated kernel is computed along with its loads.
+        words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
+        return "constant", op.ordinal.value.data + words
+    if isinstance(op, hal.InterfaceBindingSubspanOp):
+        return "binding", op.binding.value.data + 1
+    return "", 0
 
 
 def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantBlockOp]:

@@ -309,15 +309,7 @@ class UnitContext:
         with self.clock("bitcode"):
             for name, data, check_features in self.user_bitcode:
                 module.link(name, data, check_features=check_features)
-            # Functions that LLVM can inline, such as expf. The linker adds others of the device library.
-            undefined = module.undefined()
-            inlined = undefined & devlib.inlinable_symbols()
-            # A definition of the user has precedence over that of the device library.
-            inlined -= {symbol for file in self.user_objects for symbol in file.defined}
-            if inlined:
-                machine = self.machine
-                module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
-                undefined = module.undefined()
+            undefined = self._link_device_library(module)
             # Check that every symbol that this unit or an object of the user calls is defined somewhere.
             own, provided = module.defined(), devlib.provided_symbols()
             objects.check_undefined(
@@ -331,6 +323,20 @@ class UnitContext:
             objects.check_needs(self.user_objects, own, provided)
             called_by_objects = {symbol for file in self.user_objects for symbol in file.undefined}
             module.internalize(unit.visible_symbols | called_by_objects)
+
+    def _link_device_library(self, module: llvm.LlvmModule) -> frozenset[str]:
+        """Link the functions of the device library that LLVM can inline, such as expf, into a module.
+
+        The linker adds others later. A definition of the user has precedence. Return the symbols left undefined.
+        """
+        undefined = module.undefined()
+        inlined = undefined & devlib.inlinable_symbols()
+        inlined -= {symbol for file in self.user_objects for symbol in file.defined}
+        if not inlined:
+            return undefined
+        machine = self.machine
+        module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
+        return module.undefined()
 
 
 def _with_shared_code(units: Sequence[Unit]) -> list[Unit]:

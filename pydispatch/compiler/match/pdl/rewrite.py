@@ -131,12 +131,17 @@ def _operation(rewriting: Rewriting, op: pdl.OperationOp) -> None:
     created = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
     set_location(created, rewriting.root)
     rewriting.insertion_point.parent.insert_op_before(created, rewriting.insertion_point)  # type: ignore[union-attr]
+    _verify(created, op)
+    rewriting.bindings[op.op] = created
+
+
+def _verify(created: Operation, op: pdl.OperationOp) -> None:
+    """Raise CompileError, at the pattern's operation `op`, if an operation that it has created does not verify."""
     try:
         verify_operation(created)
     except Exception as error:
         text = (str(error).strip().splitlines() or ["it does not verify"])[0]
-        raise CompileError(f"the pattern makes a bad '{name}': {text}", location_of(op)) from None
-    rewriting.bindings[op.op] = created
+        raise CompileError(f"the pattern makes a bad '{created.name}': {text}", location_of(op)) from None
 
 
 def _take_properties(

@@ -168,8 +168,6 @@ def _compile_traced(pattern: Pattern, order: int) -> Compiled:
     Raises:
         CompileError: The results come from several operations.
     """
-    from pydispatch import ir
-
     lowering = Lowering(pattern.inputs)
     names = [lowering.value(v) for v in pattern.outputs]  # %v3, or %v3#1 for result 1 of several
     roots = {n.partition("#")[0] for n in names}
@@ -178,20 +176,27 @@ def _compile_traced(pattern: Pattern, order: int) -> Compiled:
             f"pattern '{pattern.name}' returns results of {len(roots)} operations",
             note="the results of a pattern come from one operation, such as argmax; write one pattern for each",
         )
-    # The function, parsed to operations.
+    block = _parsed_body(pattern, lowering.lines)
+    # The root is the operation whose line defines the results of the pattern.
+    (root_name,) = roots
+    root = _operation_of_line(block, lowering.lines, root_name)
+    result_indices = [int(n.partition("#")[2] or 0) for n in names]
+    return Compiled(pattern, order, _dag(pattern, block, root), result_indices)
+
+
+def _parsed_body(pattern: Pattern, lines: Sequence[str]) -> Block:
+    """Parse the lines of a pattern's body in a function with its inputs as arguments, and return the body."""
+    from pydispatch import ir
+
     arguments = ", ".join(f"%in_{name}: {type.mlir}" for name, type in pattern.inputs)
-    body = "\n".join(lowering.lines)
+    body = "\n".join(lines)
     text = f"func.func @{pattern.name}({arguments}) {{\n{body}\nreturn\n}}"
     function = ir.parse(ascii_names(text), f"<pattern {pattern.name}>").body.block.first_op
     assert function is not None
     block = function.regions[0].block
     for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
         argument.name_hint = ascii_names(f"%{name}")[1:]  # messages then say %x, not %in_x
-    # The root is the operation whose line defines the results of the pattern.
-    (root_name,) = roots
-    root = _operation_of_line(block, lowering.lines, root_name)
-    result_indices = [int(n.partition("#")[2] or 0) for n in names]
-    return Compiled(pattern, order, _dag(pattern, block, root), result_indices)
+    return block
 
 
 def _operation_of_line(block: Block, lines: list[str], name: str) -> Operation:

@@ -195,12 +195,7 @@ class Replacer:
             return symbols[self.inserted[key]]
         from pydispatch import ir
 
-        # A name that is not in the program: the pattern's, or that with a number, such as `relu_1`.
-        plain = ascii_names(f"@{name}").removeprefix("@")
-        unique, n = plain, 1
-        while unique in symbols or f"{unique}_kernel" in symbols:
-            unique, n = f"{plain}_{n}", n + 1
-        self.inserted[key] = unique
+        self.inserted[key] = unique = _unused_name(ascii_names(f"@{name}").removeprefix("@"), symbols)
         # str.replace returns a plain str; a GeneratedText must remain one, for the locations that it states.
         source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))
         parsed = ir.parse(source, f"<pattern {name}>")
@@ -216,6 +211,17 @@ class Replacer:
                     set_location(inner, anchor)
             self.program.body.block.insert_op_before(copy, first)
         return table_of(self.program)[unique]
+
+
+def _unused_name(name: str, symbols: Container[str]) -> str:
+    """Return a name that neither a function nor, with the suffix `_kernel`, a kernel of the program has.
+
+    It is `name`, or that with a number, such as `relu_1`.
+    """
+    unused, n = name, 1
+    while unused in symbols or f"{unused}_kernel" in symbols:
+        unused, n = f"{name}_{n}", n + 1
+    return unused
 
 
 def _unfit(code: str | bytes) -> tuple[str, str] | None:

@@ -159,16 +159,8 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         reduced = reductions.reduce_with(builder, tensors, starts, [axis], _choose_larger)
         return [reductions.kept_axes(builder, x, tensors[0], [axis]) for x in reduced]
 
-    # The row-major index of each element in the spatial axes.
-    index = builder.constant(0, I64)
-    for d in range(self.rank - spatial, self.rank):
-        size = reductions.size_as(builder, self.shape[d], I64)
-        axis_index = shapes.reshape(
-            builder, shapes.iota(builder, [self.shape[d]], axis=0, dtype=I64), [-1, *[1] * (self.rank - d - 1)]
-        )
-        index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
+    index = _row_major_index(builder, self.shape[self.rank - spatial :])
     positions = shapes.broadcast_to(builder, index, self.shape)
-
     # Shorter windows repeat their last element and its index. A repeated element changes no maximum, so `counts`, the
     # numbers of elements without repetitions, are not needed.
     values, positions = _pooled(
@@ -179,6 +171,17 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         reduce_gathered_windows=lambda tensors, axis, counts: reduce(tensors, axis),
     )
     return values, positions
+
+
+def _row_major_index(builder: Builder, sizes: Sequence[Size]) -> Tensor:
+    """Return a tensor of these sizes whose elements are their row-major indices: 0, 1, 2, ..."""
+    index = builder.constant(0, I64)
+    for axis, axis_size in enumerate(sizes, 1):
+        size = reductions.size_as(builder, axis_size, I64)
+        positions = shapes.iota(builder, [axis_size], axis=0, dtype=I64)
+        axis_index = shapes.reshape(builder, positions, [-1, *[1] * (len(sizes) - axis)])
+        index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
+    return index
 
 
 def _choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:

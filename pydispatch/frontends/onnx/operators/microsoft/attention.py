@@ -175,12 +175,11 @@ def _multi_head_attention(
         raise call.fail("queries, keys and values that are packed into one tensor are not supported")
     if bias is not None:
         # Queries and keys are of one size; the rest of the bias is that of the values.
-        sizes = [query.shape[2], query.shape[2], bias.shape[0] - query.shape[2] - query.shape[2]]
-        parts = slicing.split(b, bias, axis=0, sizes=sizes)
-        query = elementwise.binary(b, "add", query, parts[0])
+        size = query.shape[2]
+        biases = slicing.split(b, bias, axis=0, sizes=[size, size, bias.shape[0] - size - size])
+        query = elementwise.binary(b, "add", query, biases[0])
         if key.rank == 3:  # keys and values of 4 axes were computed before, with their biases
-            key = elementwise.binary(b, "add", key, parts[1])
-            value = elementwise.binary(b, "add", value, parts[2])
+            key, value = (elementwise.binary(b, "add", t, o) for t, o in ((key, biases[1]), (value, biases[2])))
     queries = attention.split_heads(call.b, query, heads)
     keys, values = (t if t.rank == 4 else attention.split_heads(call.b, t, heads) for t in (key, value))
     if past_key is not None and past_value is not None:
