@@ -136,9 +136,8 @@ def _imported(call: Operation, value: SSAValue, type: Attribute) -> SSAValue:
     """Return the argument that a call passes for `value`: a buffer view is imported if the callee takes a tensor."""
     if not _is_view(value) or not isinstance(type, TensorType):
         return value
-    (tensor,) = _insert_before(
-        call, TensorImportOp(operands=[value, [], []], result_types=[type])
-    )  # no sizes, no fence
+    import_op = TensorImportOp(operands=[value, [], []], result_types=[type])  # no sizes and no fence
+    (tensor,) = _insert_before(call, import_op)
     return tensor
 
 

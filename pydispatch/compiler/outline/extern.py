@@ -4,6 +4,8 @@ it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region
 

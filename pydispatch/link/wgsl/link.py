@@ -148,11 +148,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     # Each import becomes the library's function with an adapter, or a stub, or stays an import.
     for entry in imports:
         if entry.symbol in sources:
-            index, library, function = sources[entry.symbol]
-            variables = matched_variables(entry, library, function, output.kernel)
-            called = output.add_function(index, library.module, function, variables)
-            parameter_types = [member.type for member in function.members]
-            output.add_adapter(entry.name, entry.types, entry.result, called, parameter_types)
+            _define(entry, *sources[entry.symbol], output)
         elif entry.symbol in absent:
             output.add_stub(entry.name, entry.types, entry.result)
     unresolved = tuple(symbol for symbol in symbols if symbol not in sources and symbol not in absent)
@@ -174,6 +170,14 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     return LinkedWgsl(
         linked.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved
     )
+
+
+def _define(entry: Import, index: int, library: WgslLibrary, function: Declaration, output: WgslOutput) -> None:
+    """Copy the function of library `index` that an import denotes to the output, and define the import's name by it."""
+    variables = matched_variables(entry, library, function, output.kernel)
+    called = output.add_function(index, library.module, function, variables)
+    parameter_types = [member.type for member in function.members]
+    output.add_adapter(entry.name, entry.types, entry.result, called, parameter_types)
 
 
 def _source_of(symbol: str, libraries: Sequence[WgslLibrary]) -> tuple[int, WgslLibrary, Declaration] | None:

@@ -324,7 +324,7 @@ class UnitContext:
             called_by_objects = {symbol for file in self.user_objects for symbol in file.undefined}
             module.internalize(unit.visible_symbols | called_by_objects)
 
-    def _link_device_library(self, module: llvm.LlvmModule) -> frozenset[str]:
+    def _link_device_library(self, module: llvm.LlvmModule) -> set[str]:
         """Link the functions of the device library that LLVM can inline, such as expf, into a module.
 
         The linker adds others later. A definition of the user has precedence. Return the symbols left undefined.

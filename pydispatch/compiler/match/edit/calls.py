@@ -147,11 +147,10 @@ def call_in_place(
     """
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
-    parameter_types = type.inputs.data
     note = f"@{name} is {_signature_text(type)}"
-    if len(parameter_types) != len(inputs) or len(type.outputs.data) != len(outputs):
+    if (len(type.inputs.data), len(type.outputs.data)) != (len(inputs), len(outputs)):
         raise CompileError(
-            f"@{name} takes {len(parameter_types)} and gives {len(type.outputs.data)} value(s), the match has "
+            f"@{name} takes {len(type.inputs.data)} and gives {len(type.outputs.data)} value(s), the match has "
             f"{len(inputs)} input(s) and {len(outputs)} output(s)", location_of(spec), note,
         )  # fmt: skip
 
@@ -163,7 +162,7 @@ def call_in_place(
     uses_of_outputs = [list(output.uses) for output in outputs]  # before the casts below add uses
     arguments = [
         inserter.cast(value, parameter_type, error_of(f"argument {i}"), converts_sizes)
-        for i, (value, parameter_type) in enumerate(zip(inputs, parameter_types, strict=True))
+        for i, (value, parameter_type) in enumerate(zip(inputs, type.inputs.data, strict=True))
     ]
     call = inserter.add(_call(name, arguments, type.outputs.data, with_func))
     for i, (old, new, uses) in enumerate(zip(outputs, call.results, uses_of_outputs, strict=True)):

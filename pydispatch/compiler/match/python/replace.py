@@ -4,6 +4,7 @@ matches.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, TensorType

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import paddings, positive
 from pydispatch.frontends.onnx.registry import ONNX
+from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
@@ -301,8 +302,20 @@ def _non_max_suppression(
     kept = regions.best_boxes(
         b, flat, is_eligible, threshold, lambda common, union, threshold: common > union * threshold, most=most
     )
-    indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
-    box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, axis=0)
+    return _kept_boxes(b, shapes.reshape(b, kept, [size * count]), order)
+
+
+def _kept_boxes(b: Builder, kept: Tensor, order: Tensor) -> Tensor:
+    """Return a row (batch, class, box) for each box that remains.
+
+    Args:
+        b: The builder.
+        kept: Whether each box remains, [batch * classes * boxes].
+        order: Index of each of these boxes in its image, [batch, classes, boxes].
+    """
+    _batch, classes, count = order.shape
+    indices = selection.indices_of_true(b, kept)
+    box = gathers.take(b, shapes.reshape(b, order, kept.shape), indices, axis=0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
     # An index is (image * classes + class) * boxes + position of the box in `order`.
     image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)

@@ -75,12 +75,11 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         op: The `stablehlo.while`.
         operands: Initial values of the loop variables.
     """
-    # The condition: the index of the counter among the loop variables, and the bound that it is compared with.
     cond, body = op.regions
     condition = _condition(cond)
     if condition is None:
         return None
-    counter, bound_value = condition
+    counter, bound_value = condition  # index of the counter among the loop variables, and its bound
     # The variables that advance by a constant, with their starts and steps, and the number of iterations.
     starts = {
         n: numbers[0]

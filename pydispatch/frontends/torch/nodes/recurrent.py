@@ -183,10 +183,7 @@ def _network(
         for direction in range(directions):
             index = layer * directions + direction
             weights = params[index * weights_per_direction : (index + 1) * weights_per_direction]
-            state = [
-                shapes.squeeze(builder, slicing.slice_axis(builder, s, axis=0, start=index, limit=index + 1), axes=[0])
-                for s in states
-            ]
+            state = [_element(builder, s, index) for s in states]
             own_weights = _Weights.of(weights, has_biases)
             output, state = _direction(builder, cell, x, state, own_weights, backwards=direction == 1)
             outputs.append(output)
@@ -198,6 +195,11 @@ def _network(
     if not is_batched:
         return shapes.squeeze(builder, x, axes=[1]), *(shapes.squeeze(builder, s, axes=[1]) for s in final)
     return shapes.transpose(builder, x, [1, 0, 2]) if batch_first else x, *final
+
+
+def _element(builder: Builder, x: Tensor, index: int) -> Tensor:
+    """Return x[index]."""
+    return shapes.squeeze(builder, slicing.slice_axis(builder, x, axis=0, start=index, limit=index + 1), axes=[0])
 
 
 def _check_no_dropout(builder: Builder, dropout: float, train: bool) -> None:
