@@ -166,22 +166,27 @@ class _Lowering:
 
         A traced region is that of a converted operation, such as the body of a `stablehlo.while`, which is emitted
         anew. The tracer of the operation's dialect converts it. An operation of a dialect without a tracer, such as a
-        `linalg.exp` in that body, is cloned:
-            1. Operands that were converted are replaced with values of their original types, also in its regions.
-            2. Its regions are rewritten like those of operations that are not in a traced region.
-            3. Its results are recorded: tensors as tensors of the tracers, others in `cloned`.
+        `linalg.exp` in that body, is cloned.
         """
         tracer = self._tracer_of(op)
-        if tracer is not None:
-            if op.name not in tracer.table:
-                return False
-            tracer.operation(op)
+        if tracer is None:
+            self._clone(op)
             return True
+        if op.name not in tracer.table:
+            return False
+        tracer.operation(op)
+        return True
+
+    def _clone(self, op: Operation) -> None:
+        """Clone an operation into a traced region.
+
+        1. Operands that were converted are replaced with values of their original types, also in its regions.
+        2. Its regions are rewritten like those of operations that are not in a traced region.
+        3. Its results are recorded: tensors as tensors of the tracers, others in `cloned`.
+        """
         with self.b.at(op):
             # 1. The operands.
-            used = dict.fromkeys(
-                operand for inner in walk(op) for operand in inner.operands
-            )  # in the order of the text
+            used = dict.fromkeys(operand for inner in walk(op) for operand in inner.operands)  # in the text's order
             mapping = {value: self._materialize(value) for value in used if value in self.values}
             mapping |= {value: self.cloned[value] for value in used if value in self.cloned}
             clone = self.b.add(op.clone(mapping))
@@ -196,7 +201,6 @@ class _Lowering:
                     self.values[old] = self._receive(new, any_tracer)
                 else:
                     self.cloned[old] = new
-        return True
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         """Return the tensor of a value of another dialect; cached while the scope in which its sizes were computed is

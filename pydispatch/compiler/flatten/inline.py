@@ -302,12 +302,8 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
         ^after(%r):  b
     """
     block = call.parent
-    assert block is not None and call.next_op is not None
-    # Split the block after the call. `after` gets an argument for each result of the call, in place of that result.
-    after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])
-    for result, argument in zip(call.results, after.args, strict=True):
-        argument.name_hint = result.name_hint
-        result.replace_all_uses_with(argument)
+    assert block is not None
+    after = _split_after(call, block)
     # Copy the blocks of the function between the two halves, and branch to the first of them.
     call.detach()
     copy = function.regions[0].clone()
@@ -328,3 +324,13 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
             inner.add_op(jump)
     call.erase()
     return [op for inner in blocks for op in inner.ops]
+
+
+def _split_after(call: Operation, block: Block) -> Block:
+    """Split a block after a call, and return the second half: its arguments replace the results of the call."""
+    assert call.next_op is not None
+    after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])
+    for result, argument in zip(call.results, after.args, strict=True):
+        argument.name_hint = result.name_hint
+        result.replace_all_uses_with(argument)
+    return after

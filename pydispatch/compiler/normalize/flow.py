@@ -4,6 +4,8 @@ globals.
 
 from __future__ import annotations
 
+from itertools import count
+
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -154,10 +156,8 @@ def parameter_global(op: Operation, value: ParameterAttr) -> str:
             if other.initial_value == value and other.is_mutable is None:
                 return other.sym_name.data
     # A new one, with a name that is free.
-    suffix = len(names)
-    while f"__parameter_{suffix}" in names:
-        suffix += 1
-    name = f"__parameter_{suffix}"
+    candidates = (f"__parameter_{n}" for n in count(len(names)))
+    name = next(candidate for candidate in candidates if candidate not in names)
     global_op = util.GlobalOp(
         properties={
             "sym_name": StringAttr(name), "sym_visibility": StringAttr("private"), "type": value.type,

@@ -192,16 +192,15 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
     updates: list[Operation] = []
     value: SSAValue = load.result
     is_stored = False
-    block = load.parent
     while True:
         next_update: Operation | None = None  # the only one that overwrites `value`
         for use in value.uses:
             op = use.operation
             update = _update_at(use)
-            if update is not None and update.parent is block and next_update is None:
+            if update is not None and update.parent is load.parent and next_update is None:
                 next_update = update
             elif isinstance(op, GlobalStoreOp):
-                is_stored = is_stored or (op.parent is block and name_of(op) == name_of(load))
+                is_stored |= op.parent is load.parent and name_of(op) == name_of(load)
             elif not _is_read(use):  # a second update, an update in another block, or an unknown operation
                 return []
         if next_update is None:
@@ -254,7 +253,22 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
     assert block is not None
     # The operations of the block that the positions depend on.
     needed = _producers_in(block, [value for update_rows in rows for value in update_rows.inputs])
-    to_move: list[Operation] = []  # operations of `needed` after the load, in order
+    to_move = _movable_after(load, needed)
+    # Positions that depend on the load or on an update cannot be computed before the first update.
+    if to_move is None or load in needed or not needed.isdisjoint(updates):
+        return None
+    last: Operation = load
+    for op in to_move:
+        if last.next_op is not op:
+            op.detach()
+            block.insert_op_after(op, last)
+        last = op
+    return last.next_op
+
+
+def _movable_after(load: GlobalLoadOp, needed: set[Operation]) -> list[Operation] | None:
+    """Return the operations of `needed` after a load, in order; None if one of them cannot move to the load."""
+    movable: list[Operation] = []
     stored: set[str] = set()  # globals that are stored between the load and `op`
     op = load.next_op
     while op is not None:
@@ -265,18 +279,9 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
             is_movable_load = isinstance(op, GlobalLoadOp) and name_of(op) not in stored
             if not is_pure(op) and not is_movable_load:
                 return None
-            to_move.append(op)
+            movable.append(op)
         op = op.next_op
-    # Positions that depend on the load or on an update cannot be computed before the first update.
-    if load in needed or not needed.isdisjoint(updates):
-        return None
-    last: Operation = load
-    for op in to_move:
-        if last.next_op is not op:
-            op.detach()
-            block.insert_op_after(op, last)
-        last = op
-    return last.next_op
+    return movable
 
 
 def _producers_in(block: Block, values: Sequence[SSAValue]) -> set[Operation]:
