@@ -118,7 +118,7 @@ class _SpirvLinker:
             self._check_declaration(kernel.functions[id], text)
         library_of = self._defining_libraries()
         decided = library_of.keys() | absent
-        unresolved = {  # id → (symbol, with the prefix of a presence test, IMPORT)
+        unresolved: dict[int, tuple[str, int]] = {  # id → (symbol, with the prefix of a presence test, IMPORT)
             id: (text, IMPORT) for id, text in declared.items() if text.removeprefix(PRESENCE_PREFIX) not in decided
         }
         # Copy the kernels' functions with redirected calls, and what the called library functions need.

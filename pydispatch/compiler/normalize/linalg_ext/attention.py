@@ -328,7 +328,7 @@ def _online_attention(op: Operation, build: Build) -> None:
 
 
 def _exp_of_difference(
-    body: BodyBuilder, x: SSAValue, maximum: SSAValue, *, power: type[math.ExpOp | math.Exp2Op], lowest: SSAValue
+    body: BodyBuilder, x: SSAValue, maximum: SSAValue, *, power: Callable[[SSAValue], Operation], lowest: SSAValue
 ) -> SSAValue:
     """Emit power(x - maximum).
 

@@ -56,8 +56,9 @@ def _resize(
         wanted, ratios = _target_sizes(call, old, sizes, policy)
     else:
         raise call.fail("it has neither scales nor sizes")
-    is_cropped = how.transformation == "tf_crop_and_resize"
-    regions = _regions_of_interest(call, roi, len(axes)) if is_cropped else [(0.0, 1.0)] * len(axes)
+    regions: Sequence[tuple[Number, Number]] = [(0.0, 1.0)] * len(axes)  # (start, end) as fractions of an axis
+    if how.transformation == "tf_crop_and_resize":
+        regions = _regions_of_interest(call, roi, len(axes))
     described = zip(axes, wanted, ratios, regions, strict=True)
     resized = [ResizedAxis(axis, size, ratio, *region) for axis, size, ratio, region in described]
     return _resize_axes(call, x, resized, how, beyond)
