@@ -147,9 +147,21 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
     Return None if the number of rows is dynamic.
     """
     block, in_shape, out_shape = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
+    row_dims = _dims_of_rows(update)
+    batch = in_shape[: len(in_shape) - row_dims]
+    # Values from outside that the body reads.
+    inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
+    return None if DYNAMIC in batch else _Rows(update, depth=len(out_shape) - row_dims, batch=batch, inputs=inputs)
+
+
+def _dims_of_rows(update: MapStoreOp) -> int:
+    """Return the number of innermost dimensions that a map_store maps to themselves, in their whole size.
+
+    At least one dimension of the output is left for positions.
+    """
+    block, in_shape, out_shape = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
     terminator = block.last_op
     assert terminator is not None
-    # Number of innermost dimensions that make up a row. At least one dimension of the output is left for positions.
     row_dims = 0
     while row_dims < min(len(in_shape), len(out_shape) - 1):
         in_dim, out_dim = len(in_shape) - 1 - row_dims, len(out_shape) - 1 - row_dims
@@ -159,10 +171,7 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
         if not is_same_index or in_shape[in_dim] != out_shape[out_dim]:
             break
         row_dims += 1
-    batch = in_shape[: len(in_shape) - row_dims]
-    # Values from outside that the body reads.
-    inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
-    return None if DYNAMIC in batch else _Rows(update, depth=len(out_shape) - row_dims, batch=batch, inputs=inputs)
+    return row_dims
 
 
 def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:

@@ -6,6 +6,7 @@ A slice that is written back to its source is not copied.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -16,7 +17,7 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     TensorType,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import (
     LOADS,
@@ -225,14 +226,7 @@ class BodyMemory(ABC):
         shape = tensor.type.get_shape()
         if len(shape) != len(slice_.sizes):
             raise self.error("a slice of lower rank is not understood inside a dispatch", "keep all dimensions")
-        # Strides of the view in elements; None for one that is known at run time only. A stride of the base is dynamic
-        # if it is None or negative.
-        strides = [
-            base_stride * step if base_stride is not None and base_stride >= 0 and isinstance(step, int) else None
-            for base_stride, step in zip(base.type.get_strides() or [], slice_.strides, strict=True)
-        ]
-        layout = StridedLayoutAttr([NoneAttr() if stride is None else stride for stride in strides], NoneAttr())
-        type_ = MemRefType(tensor.type.element_type, shape, layout)
+        type_ = MemRefType(tensor.type.element_type, shape, _layout_of_view(base.type, slice_.strides))
         # `dynamic` and `static` have three lists each: offsets, sizes and strides.
         dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in slice_.components]
         static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in slice_.components]
@@ -249,3 +243,15 @@ class BodyMemory(ABC):
                 "a slice is read after its binding was written",
                 "move what reads the slice before the first microkernel, insertion, store or loop that writes it",
             )
+
+
+def _layout_of_view(base: MemRefType[Attribute], steps: Sequence[int | SSAValue]) -> StridedLayoutAttr:
+    """Return the layout of a view of a memref whose slice has the strides `steps`; its offset is dynamic.
+
+    A stride of the base is dynamic if it is None or negative.
+    """
+    strides = [
+        stride * step if stride is not None and stride >= 0 and isinstance(step, int) else NoneAttr()
+        for stride, step in zip(base.get_strides() or [], steps, strict=True)
+    ]
+    return StridedLayoutAttr(strides, NoneAttr())

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
+from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, is_static
 from pydispatch.graph.values import Tensor
@@ -155,15 +156,23 @@ def _target_sizes(
         raise call.fail(f"{len(wanted)} sizes are given for {len(old)} axes")
     if policy == "stretch":
         return wanted, [None] * len(old)
-    if is_static([*wanted, *old]):
-        ratios = [int(n) / int(m) for n, m in zip(wanted, old, strict=True)]  # type: ignore[arg-type]
-        ratio = min(ratios) if policy == "not_larger" else max(ratios)
-        return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
-    # Dynamic sizes: compute the same on vectors of the old and new sizes, and read the rounded sizes back in each call.
-    b = call.b
+    choose = "min" if policy == "not_larger" else "max"
+    if not is_static([*wanted, *old]):
+        return _dynamic_sizes(call.b, old, wanted, choose)
+    ratios = [int(n) / int(m) for n, m in zip(wanted, old, strict=True)]  # type: ignore[arg-type]
+    ratio = min(ratios) if choose == "min" else max(ratios)
+    return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
+
+
+def _dynamic_sizes(
+    b: Builder, old: Sequence[Size], wanted: Sequence[Size], choose: str
+) -> tuple[Sequence[Size], Sequence[Number | None]]:
+    """Return the new sizes of axes for their common scale: the "min" or "max" of wanted size / old size, and the scale.
+
+    They are computed on vectors of the sizes, and the host reads the rounded new sizes back in each call.
+    """
     before, after = (slicing.stack(b, [reductions.size_as(b, n, F32) for n in part], axis=0) for part in (old, wanted))
-    quotients = elementwise.binary(b, "div", after, before)
-    common = reductions.reduce(b, "min" if policy == "not_larger" else "max", quotients)
+    common = reductions.reduce(b, choose, elementwise.binary(b, "div", after, before))
     scaled = formula(b, lambda n, s: (n * s + 0.5).unary("floor").to(I64), before, common)
     return [n.size(hint="resized") for n in read_integers(b, scaled)], [common] * len(old)
 

@@ -119,9 +119,9 @@ def _sizes_without_products(
         return None
     sizes: list[Size] = []
     for d, (n, k) in enumerate(zip(x.shape[2:], w.shape[2:], strict=True)):
-        # Size of the axis with zeros between its elements and padding; number of elements that a window spans.
-        padded = (max((n - 1) * input_dilations[d] + 1, 0) if n else 0) + low[d] + high[d]
-        extent = (k - 1) * window.dilations[d] + 1 if k else 0
+        dilated = max((n - 1) * input_dilations[d] + 1, 0) if n else 0  # with zeros between the elements
+        padded = dilated + low[d] + high[d]
+        extent = (k - 1) * window.dilations[d] + 1 if k else 0  # number of elements that a window spans
         fits = padded > 0 and extent <= padded
         sizes.append((padded - extent) // window.strides[d] + 1 if fits else 0)
     return sizes if 0 in (*x.shape, *w.shape, *sizes) else None

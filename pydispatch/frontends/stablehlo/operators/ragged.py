@@ -227,12 +227,13 @@ def _members(
     # Dimension 0 of the result counts the groups, so that dimension d of x is dimension d + 1.
     size_along = {dims_of_sizes[n] + 1: x.shape[dims_of_sizes[n]] for n in ordered} | {0: sizes.shape[-1]}
     shape = [size_along.get(d, 1) for d in range(x.rank + 1)]
-    bounds = [shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape)
-              for bound in (starts, ends)]  # fmt: skip
+    starts, ends = (
+        shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape) for bound in (starts, ends)
+    )
     # An element is in the group whose range contains its index along the ragged dimension.
     along_ragged = [x.shape[ragged_dim] if d == ragged_dim + 1 else 1 for d in range(x.rank + 1)]
     index = shapes.iota(b, along_ragged, ragged_dim + 1, I64)
-    return ew.binary(b, "and", ew.compare(b, "le", bounds[0], index), ew.compare(b, "lt", index, bounds[1]))
+    return ew.binary(b, "and", ew.compare(b, "le", starts, index), ew.compare(b, "lt", index, ends))
 
 
 ROWS: dict[str, Convert] = {"chlo.ragged_dot": _ragged_dot}

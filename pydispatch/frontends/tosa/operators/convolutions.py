@@ -97,14 +97,20 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
     image = slicing.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
     unpadded = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)  # `image` has the padding
     out = window_sizes(tracer.b, image.shape[1:-1], kernel.shape[1:-1], unpadded)
-    loops, d = 2 * spatial + 3, AffineExpr.dimension
-    offsets = [d(spatial + 2 + n) for n in range(spatial)]  # positions in the kernel
-    positions = [d(1 + n) * window.strides[n] + offsets[n] * window.dilations[n] for n in range(spatial)]
-    x_map = AffineMap(loops, 0, (d(0), *positions, d(loops - 1)))
-    w_map = AffineMap(loops, 0, (d(spatial + 1), *offsets, d(loops - 1)))
-    out_map = AffineMap(loops, 0, tuple(d(n) for n in range(spatial + 2)))
+    loop_count, parallel_count = 2 * spatial + 3, spatial + 2
+    loops = [AffineExpr.dimension(n) for n in range(loop_count)]
+    batch, pixels, filter_, offsets, channel = (
+        loops[0], loops[1 : spatial + 1], loops[spatial + 1], loops[parallel_count:-1], loops[-1]
+    )  # fmt: skip
+    positions = [
+        pixel * stride + offset * dilation
+        for pixel, offset, stride, dilation in zip(pixels, offsets, window.strides, window.dilations, strict=True)
+    ]
+    x_map = AffineMap(loop_count, 0, (batch, *positions, channel))
+    w_map = AffineMap(loop_count, 0, (filter_, *offsets, channel))
+    out_map = AffineMap(loop_count, 0, tuple(loops[:parallel_count]))
     shape = (image.shape[0], *out, kernel.shape[0])
-    parallel = [n < spatial + 2 for n in range(loops)]
+    parallel = [n < parallel_count for n in range(loop_count)]
     return contract(tracer.b, image, kernel, x_map, w_map, out_map, shape, parallel, dtype)
 
 

@@ -43,10 +43,11 @@ def _attributes(
         for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
     )
     # Dynamic sizes, which are no ints, are left out here, so that the counts differ and they are refused.
-    known = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
-    if [len(numbers) for numbers in known] != [2, 2, 4] or min(known[0] + known[1]) < 1 or min(known[2]) < 0:
+    extents, steps, pads = ([n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad))
+    are_known = (len(extents), len(steps), len(pads)) == (2, 2, 4)
+    if not are_known or min(*extents, *steps) < 1 or min(pads) < 0:
         raise tracer.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
-    return list(kernel), Window((known[1][0], known[1][1]), tuple(pad[::2]), tuple(pad[1::2]), dilations=(1, 1))
+    return list(kernel), Window((steps[0], steps[1]), tuple(pad[::2]), tuple(pad[1::2]), dilations=(1, 1))
 
 
 def _pooled(
