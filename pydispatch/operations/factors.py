@@ -128,16 +128,10 @@ def _eliminated(
     def element(
         value: Element, left: Element, old: Element, new: Element, pivot_row: Element, corner: Element, pivot: Element
     ) -> Element:
-        """Return an element of a matrix after the step.
+        """Return an element of a matrix after the step, from the element `value` before it.
 
-        Args:
-            value: The element before.
-            left: Element of its row in column j.
-            old: Element of row j in its column.
-            new: Element of the pivot's row in its column.
-            pivot_row: Index of the pivot's row.
-            corner: Element of row j in column j.
-            pivot: Element of the pivot's row in column j.
+        In column j, `left` is the element of its row, `corner` that of row j, and `pivot` that of the pivot's row,
+        whose index is `pivot_row`. In the column of `value`, `old` is the element of row j, `new` that of the pivot's.
         """
         j = value.element_of(j_scalar)
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)

@@ -70,15 +70,14 @@ def dot_general(
     free_y = [d for d in range(y.rank) if d not in {j for _, j in (*batch, *contracted)}]
 
     # The loops count the axes of the result, which are batch axes, those of x alone and those of y alone, and then the
-    # contracted axes. For a matrix product [m, k] by [k, n] they are m, n, k.
+    # contracted axes. For a matrix product [m, k] by [k, n] they are m, n, k. For each loop its axis of x and of y:
+    axes_of_loops: list[tuple[int | None, int | None]] = [
+        *batch, *((d, None) for d in free_x), *((None, d) for d in free_y), *contracted,
+    ]  # fmt: skip
+    loop_of_x = {i: loop for loop, (i, _) in enumerate(axes_of_loops) if i is not None}
+    loop_of_y = {j: loop for loop, (_, j) in enumerate(axes_of_loops) if j is not None}
     out = [x.shape[i] for i, _ in batch] + [x.shape[d] for d in free_x] + [y.shape[d] for d in free_y]
-    loop_of_x: dict[int, int] = {i: n for n, (i, _) in enumerate(batch)}
-    loop_of_y: dict[int, int] = {j: n for n, (_, j) in enumerate(batch)}
-    loop_of_x |= {d: len(batch) + n for n, d in enumerate(free_x)}
-    loop_of_y |= {d: len(batch) + len(free_x) + n for n, d in enumerate(free_y)}
-    for n, (i, j) in enumerate(contracted):
-        loop_of_x[i] = loop_of_y[j] = len(out) + n
-    loops = len(out) + len(contracted)
+    loops = len(axes_of_loops)
 
     def map_of(order: Sequence[int]) -> AffineMap:
         """Return the map of an operand whose axis d is indexed by loop order[d]."""

@@ -325,11 +325,7 @@ def _transposed_window(sizes: Shape, counts: Shape, kernel: Sequence[int], windo
     The first of these positions is -low, for element 0. The last one, for the last element, is `high` positions after
     (n - 1) * stride, the position where the last of the n windows over the image begins.
 
-    Args:
-        sizes: Spatial sizes of the images.
-        counts: Numbers n of windows along each spatial axis.
-        kernel: Size of the windows along each spatial axis.
-        window: Strides, padding and dilations of the windows over the images.
+    sizes: of the images along the spatial axes. counts: numbers n of windows along these. window: of the pooling.
     """
     low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
     pairs = zip(sizes, window.low, counts, window.strides, strict=True)
