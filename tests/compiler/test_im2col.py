@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.fusion import im2col
 
 
-def program(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str = "f32") -> str:
+def program(
+    n: int | str, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str = "f32"
+) -> str:
     """A padded convolution with a bias and a clamp, as models have them."""
     oh, ow = ((s + 2 - dilation * (k - 1) - 1) // stride + 1 for s in (h, w))
     x, p = f"tensor<{n}x{c}x{h}x{w}x{dtype}>", f"tensor<{n}x{c}x{h + 2}x{w + 2}x{dtype}>"
@@ -122,3 +125,18 @@ def test_where_it_pays(co: int, w: int, dispatches: int) -> None:
     """Pad and columns are one dispatch, product and what follows another; few results or long rows stay as they are."""
     commands = run(1, 16, 7, w, co, 3, 1, 1, "f32")
     assert len(commands) == dispatches
+
+
+def test_a_dynamic_batch() -> None:
+    """The size of the batch stays dynamic where rows and columns of the image become one dimension."""
+    text = program("?", 16, 7, 7, 64, 3, 1, 1).replace(
+        "  %e = tensor.empty()", "  %i = arith.constant 0 : index\n  %n = tensor.dim %x, %i : tensor<?x16x7x7xf32>\n"
+        "  %e = tensor.empty(%n)"
+    )  # fmt: skip
+    formed = compile_to("dispatches", text, targets="cpu")
+    assert "tensor<?x64x49xf32>" in formed and "-1x" not in formed
+    artifact = pd.compile(text, targets="cpu", cpu="native")
+    rng = np.random.default_rng(5)
+    x, f, bias = (rng.standard_normal(s).astype(np.float32) for s in ((3, 16, 7, 7), (64, 16, 3, 3), (64,)))
+    result = pd.device("cpu").load(artifact).conv(x, f, bias)
+    np.testing.assert_allclose(result, expected(x, f, bias, 1, 1), rtol=1e-4, atol=1e-4)

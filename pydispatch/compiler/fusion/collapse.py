@@ -140,7 +140,8 @@ def collapse_axes(op: Operation, value: SSAValue, groups: DimGroups) -> SSAValue
 
     groups: for each dimension of the result, the adjacent axes of the tensor; several axes must have static sizes.
     """
-    shape = shape_of(value)
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
     if len(groups) == len(shape):
         return value
     return collapsed(op, value, groups, [math.prod(shape[axis] for axis in axes) for axes in groups])

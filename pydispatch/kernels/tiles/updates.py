@@ -29,7 +29,7 @@ class _Update:
     node: ast.Call
     handler: Handler
     memory: MemoryRef
-    indices: list[Entity]
+    indices: Sequence[Entity]
     values: Sequence[Entity]
     indexable: Mapping[int, Tile]
 
@@ -84,7 +84,7 @@ class Updates(Products):
 
         node, memory = update.node, update.memory
         inside: Scalar | None = None
-        indices = []
+        indices: list[Entity] = []
         for index, extent in zip(update.indices, memory.shape, strict=False):  # the handler reports a wrong number
             indices.append(element(index))
             if isinstance(index, Tile):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -279,7 +280,8 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) ->
 
 def _element_texts(values: DenseIntOrFPElementsAttr, memref: MemRefType) -> list[str]:
     """Return the elements of a constant global as LLVM constants of its type in memory, without that type."""
-    element, data = memref.element_type, list(values.get_values())
+    element = memref.element_type
+    data: list[Any] = list(values.get_values())
     if len(data) == 1:  # one value for all elements
         data *= prod(memref.get_shape())
     if bit_width(element) < 8:
