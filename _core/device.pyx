@@ -249,6 +249,7 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
 
     on_device: the call's buffers are blocks (addresses of Python objects), not host memory.
     """
+    cdef uint32_t i
     cdef PlanData data = cached_plan_data(self, pyd_call_plan(call))
     constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""
     patterns = [pyd_call_pattern(call, i) for i in data.numbers]  # indices in the plan of data.commands

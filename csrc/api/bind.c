@@ -198,7 +198,8 @@ pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void
 // Returns whether the tensor has memory: bound by the caller, or of the call's allocator.
 static bool has_memory(const pyd_api_buffer_t* buffer) { return buffer->is_bound || buffer->own; }
 
-// Returns whether the elements are not in row-major order. Without |memory| an address was bound: dense elements.
+// Returns whether the elements are not in row-major order. Without |memory|, for a bound address
+// or a block of the allocator, they are.
 static bool is_strided_memory(const pyd_api_buffer_t* buffer) { return buffer->memory && !buffer->memory->is_dense; }
 
 // Returns the lowest address of an element.

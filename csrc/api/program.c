@@ -134,18 +134,18 @@ const pyd_api_function_t* pyd_api_program_function(const pyd_api_program_t* prog
 // Writes the names of the functions, separated by commas, as many as fit into |size| bytes; "none" without functions.
 static void list_functions(const pyd_api_program_t* program, char* text, size_t size) {
   size_t used = 0;
-  memcpy(text, "none", 5);
   for (uint32_t i = 0; i < program->entry_count; ++i) {
     const char* name = program->entries[i].info.name;
     size_t length = strlen(name);
     if (length + 8 > size - used) {  // ", " before the name, ", ..." and a 0 after it
       if (used) memcpy(text + used, ", ...", 6);
-      return;
+      break;
     }
     if (used) memcpy(text + used, ", ", 2), used += 2;
     memcpy(text + used, name, length + 1);
     used += length;
   }
+  if (!used) memcpy(text, "none", 5);
 }
 
 // Finds the function |name| of a program. INVALID_ARGUMENT, with the names of the functions, if there is none.

@@ -165,7 +165,7 @@ static bool is_donation_over(const pyd_sched_thread_t* self) {
 // Sleeps until another thread wakes this one or, for a donated thread, until the donation ends.
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
-  pyd_event_reset(&self->wake);  // from here on, one thread can claim the event, and so the right to set it
+  pyd_event_reset(&self->wake);  // from here on, a thread can claim the event, and then has to wake this one
   // Checked after announcing the sleeper, so that a publisher sees the sleeper or this thread sees the work. If the
   // claim fails, another thread is waking this one, and the wait below returns at once.
   if (has_work(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {

@@ -101,6 +101,7 @@ def _positive_values(name: str) -> NDArray[np.float64]:
         positive[largest] = np.where(fraction[largest] == 0, np.inf, np.nan)
     elif special == "fn":
         positive[-1] = np.nan  # the largest code: all bits of exponent and fraction are 1
+    # "finite" has no special code; that of "fnuz" has a sign.
     return positive
 
 

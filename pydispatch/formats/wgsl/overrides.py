@@ -216,7 +216,7 @@ def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[
             at += 1
             if at < len(tokens) and tokens[at].text == "(":
                 at, is_count = _after_brackets(tokens, at), False
-        elif token.text in _COMPARISONS:
+        elif token.text in _COMPARISONS:  # whatever the operands are
             return "bool"
         elif token.text in ("[", "."):  # an element or a member, of a type that is not looked up
             at = _after_brackets(tokens, at - 1) if token.text == "[" else at + 1

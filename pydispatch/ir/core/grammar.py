@@ -324,8 +324,8 @@ class Grammar(FormatParser):
     def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
         """Record the properties that the format does not name: `attr-dict` prints them.
 
-        Raise an error unless the definition has the option `ParsePropInAttrDict`, which allows such properties. The
-        arguments, of xDSL's method, are unused.
+        Raise an error if there are any and the definition lacks the option `ParsePropInAttrDict`, which allows them.
+        The arguments, of xDSL's method, are unused.
         """
         options = self.op_def.options
         # The numbers of values of variadic operands and results follow from the text, without syntax of their own.

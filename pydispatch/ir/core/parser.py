@@ -84,7 +84,16 @@ class ProgramParser(ProgramAttributeParser):
         stack = self._parser_state.dialect_stack  # operations in regions may omit the name of this dialect
         stack.append(op_type.dialect_name())
         try:
-            op: Any = self._parse_generic_operation(op_type) if is_generic else self._parse_custom_syntax(op_type)
+            # Without a helper: a frame more for each nested operation would lower the depth of programs that Python's
+            # recursion limit allows.
+            refined = refinement(op_type)
+            op: Any
+            if is_generic:
+                op = self._parse_generic_operation(op_type)
+            elif refined is not None and refined.parse is not None:
+                op = refined.parse(op_type, self)
+            else:
+                op = op_type.parse(self)
         except (ParseError, CompileError, RecursionError):  # errors of the text, which have a location
             raise
         except Exception as e:  # for example an AssertionError of xDSL for types that it does not expect
@@ -98,14 +107,6 @@ class ProgramParser(ProgramAttributeParser):
         if result_names:
             self._bind_results(op, result_names, start)
         return op
-
-    def _parse_custom_syntax(self, op_type: type[Operation]) -> Operation:
-        """Parse an operation after its name: in the syntax of its class, or in the one with which `refine` replaced
-        it."""
-        refined = refinement(op_type)
-        if refined is not None and refined.parse is not None:
-            return refined.parse(op_type, self)
-        return op_type.parse(self)
 
     def _parse_op_result_list(self) -> list[Any]:
         """Parse the result names before an operation; return (span of a name, number of results) of each.

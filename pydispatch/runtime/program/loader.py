@@ -174,7 +174,7 @@ def _link_executables(
         DeviceUnavailableError: No variant of an executable runs on the device.
         MissingImportError: A variant has unresolved imports.
     """
-    _require_equal_lists(module, file, executables, functions)
+    _require_same_functions(module, file, executables, functions)
     variants = [choose(module, file.name, properties, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
     # Operation counts of kernels and signatures of functions, which only profiles and descriptions read.
@@ -192,10 +192,10 @@ def _link_executables(
     return variants
 
 
-def _require_equal_lists(
+def _require_same_functions(
     module: Module, file: ArtifactFile, executables: list[dict[str, Any]], functions: dict[str, dict[str, Any]]
 ) -> None:
-    """Raise ArtifactError unless the manifest and the program, two members of the artifact, have the same contents."""
+    """Raise ArtifactError unless the manifest lists as many executables and the same functions as the program."""
     if len(executables) != module.executable_count:
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import pydispatch as pd
+from pydispatch.ir import parse
 
 T = "tensor<4xf32>"
 ABS = {"tosa": f"tosa.abs %x : ({T}) -> {T}", "stablehlo": f"stablehlo.abs %x : {T}"}
@@ -61,3 +64,19 @@ func.func private @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {{
   %r = func.call @f(%a, %b) : ({scalars}) -> tensor<f32>
   return %r : tensor<f32>
 }}""")
+
+
+def test_branches_in_branches() -> None:
+    """Nested text: Python's recursion limit allows 140 levels of scf.if, seven frames each."""
+    depth = 130
+    begin = "".join(f"%r{i} = scf.if %c -> {T} {{\n" for i in range(depth))
+    end = "".join(f"}} else {{\nscf.yield %x : {T}\n}}\nscf.yield %r{i} : {T}\n" for i in reversed(range(1, depth)))
+    text = f"func.func @main(%x: {T}, %c: i1) -> {T} {{\n{begin}scf.yield %x : {T}\n{end}}} else {{\n"
+    text += f"scf.yield %x : {T}\n}}\nreturn %r0 : {T}\n}}\n"
+    with ThreadPoolExecutor(1) as thread:  # the stack of a new thread has no frames of pytest
+        assert thread.submit(parsed, text).result() == depth
+
+
+def parsed(text: str) -> int:
+    """The number of branches that the parser finds."""
+    return sum(op.name == "scf.if" for op in parse(text).walk())

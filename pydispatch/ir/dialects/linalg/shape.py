@@ -250,8 +250,7 @@ class PackingOp(IRDLOperation):
 
 
 def _check_tiling(unpacked: SSAValue, positions: list[int], tiles: list[int]) -> None:
-    """Check that dimension positions[i] of `unpacked`, one of its dimensions, is divided into tiles of tiles[i] > 0
-    elements, each dimension at most once."""
+    """Check that `positions` are different dimensions of `unpacked`, with a tile size each, positive or DYNAMIC."""
     if len(positions) != len(tiles) or len(set(positions)) != len(positions):
         raise VerifyException(f"inner_dims_pos {positions} and inner_tiles do not fit each other")
     if any(not 0 <= d < len(shape_of(unpacked.type)) for d in positions):

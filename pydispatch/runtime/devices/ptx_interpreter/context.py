@@ -65,7 +65,7 @@ class Context(base.Context):
         self.released_modules: deque[Loaded] = deque()
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
-        self.borrow = self._borrow  # an attribute that is None on devices whose kernels cannot read arrays of the host
+        self.borrow = self._borrow  # kernels read arrays of the host without a copy; None on other devices
         self.transfers = base.Transfers()  # counts of copies and their bytes
         self.is_poisoned = poison_requested()  # PYDISPATCH_CHECK=poison: new memory is filled with a pattern, not 0
         self.memory.initial_shared_byte = base.POISON_BYTE if self.is_poisoned else 0

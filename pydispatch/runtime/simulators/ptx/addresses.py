@@ -310,7 +310,8 @@ class AddressResolver:
         # Atomic operations on the last bytes reach the padding to a whole word, as on any GPU.
         end = allocation.start + allocation.data.size if self.atomic else allocation.end
         is_leaving = is_inside & (addresses + np.uint64(self.size) > np.uint64(end))
-        # The first thread may be outside: after the kernel's parameters, or in an allocation without bytes.
+        # The first thread may be outside: after the kernel's parameters, or in an allocation without bytes. As all
+        # threads before it are resolved, its fault is the one that is reported.
         is_leaving[first] |= not is_inside[first]
         if is_leaving.any():
             position = int(np.argmax(is_leaving))

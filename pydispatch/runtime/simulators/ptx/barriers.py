@@ -39,7 +39,7 @@ class Reduction(NamedTuple):
 class Waiting:
     """Threads of a function call that wait at barriers, after one barrier instruction that they ran together.
 
-    The closure of the instruction (`terminators._barrier_end`) creates it. `Barriers.arrive` sets `thread_blocks` and
+    The closure of the instruction (`terminators._waiting`) creates it. `Barriers.arrive` sets `thread_blocks` and
     `barrier_numbers`, and adds it to `Barriers.waiting`. `Barriers.release` removes the threads whose barrier opens: a
     `subset` if the threads belong to several thread blocks or wait at several barriers.
 

@@ -219,7 +219,10 @@ class Loaded:
         return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     def _address(self, variable: Variable, symbol: PtxSymbol) -> int:
-        """Return the address that a symbol in the initial values of a variable names, shifted by `symbol.shift`."""
+        """Return the address of a symbol in the initial values of a variable, with its offset and shift.
+
+        Raise ArtifactError if the symbol is not declared.
+        """
         address = self._symbols.get(symbol.name)
         if not isinstance(address, int):
             raise ArtifactError(
@@ -229,7 +232,7 @@ class Loaded:
         return (address + symbol.offset) >> (symbol.shift or 0)
 
     def _float_bytes(self, variable: Variable, value: float) -> bytes:
-        """Return the bytes of a float; a variable of bits, such as .b32 or .b64, holds the float of its size."""
+        """Return the bytes of a float; a variable of bits holds an f32 (.b32) or an f64 (.b64)."""
         default_format = "<f" if SIZES[variable.type] == 4 else "<d"
         try:
             return struct.pack({"f32": "<f", "f64": "<d", "f16": "<e"}.get(variable.type, default_format), value)

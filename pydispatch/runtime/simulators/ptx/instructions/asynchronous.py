@@ -11,13 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Address, Immediate, Instruction, Operand
-from pydispatch.runtime.simulators.ptx.addresses import (
-    ALL_ADDRESS_BITS,
-    AddressResolver,
-    MemoryOperand,
-    memory_operand,
-)
+from pydispatch.formats.ptx.module import Address, Immediate, Instruction
+from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS, AddressResolver, memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
@@ -96,16 +91,28 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     resolve_destination = memory_operand(builder, shared_access, destination, count, write=True)
     if not isinstance(source, Address):
         builder.fail(instruction, "has no [address] to copy from")
-    source_size = operands[3] if len(operands) > 3 else None
-    copied_source = _CopiedSource.of(builder, instruction, source, count, source_size)
+    read_whole = memory_operand(builder, _access_of(instruction, "global"), source, count, write=False)
+    source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else None
+    # Used only where a thread's source size is less: the bytes beyond it may be outside of any allocation.
+    read_partially = _PartialRead.of(builder, instruction, source)
 
     def begin_copy(regs: list[Any]) -> None:
-        """Read the source of each thread, and begin the copy to the addresses that `resolve_destination` resolves.
+        """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0.
 
-        The bytes are stored when the thread waits for its copies.
+        `source_size` is the slot of that size, None if all bytes are copied. The source is read by `read_whole`, or by
+        `read_partially` if a thread copies fewer bytes; `resolve_destination` resolves the addresses that are written.
         """
         frame = regs[FRAME_SLOT]
-        data = copied_source.read(regs)  # the bytes of each thread
+        data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
+        # Read the bytes of each thread, by one access if all threads read `count` bytes.
+        sizes = None if source_size is None else np.minimum(np.broadcast_to(regs[source_size], frame.n), count)
+        if sizes is None or (sizes == count).all():
+            byte_numbers = np.arange(count)
+            for access in read_whole(regs):  # one for each allocation, by the threads that access it
+                access.assign_threads(data, access.memory.data[access.offsets[:, None] + byte_numbers])
+        else:
+            read_partially.read(regs, sizes, data)
+        # The bytes are stored when the thread waits for its copies.
         for access in resolve_destination(regs):
             threads = access.select_threads(frame.threads)
             frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select_threads(data))
@@ -122,57 +129,38 @@ def _access_of(instruction: Instruction, space: str) -> Instruction:
     return Instruction(instruction.opcode, (space,), instruction.operands, instruction.line)
 
 
-class _CopiedSource(NamedTuple):
-    """Source of a copy: `byte_count` bytes at an address in global memory, of which a thread may copy fewer.
+class _PartialRead(NamedTuple):
+    """Read of the source of a copy where threads copy fewer bytes than the copy's size.
+
+    It reads byte by byte, because bytes that are not copied must not be checked: their address may be invalid. For a
+    copy of 16 bytes by three threads whose source sizes are 16, 0 and 5, it reads 16 bytes for the first thread, and 5
+    for the third.
+
+    `_copy` creates one for each instruction; its closure calls `read`.
 
     Attributes:
-        byte_count: The copy's size in bytes.
-        read_whole: Resolves the addresses of `byte_count` bytes.
-        source_size: Slot of the bytes that each thread copies; None if all copy `byte_count` bytes.
-        byte_resolver: Resolves the address of one byte, for threads that copy fewer.
+        resolver: Resolves the address of one byte of global memory.
         base: Slot of the base address, uint64.
         offset: Bytes that are added to it; may be negative.
     """
 
-    byte_count: int
-    read_whole: MemoryOperand
-    source_size: int | None
-    byte_resolver: AddressResolver
+    resolver: AddressResolver
     base: int
     offset: int
 
     @classmethod
-    def of(
-        cls, builder: FunctionBuilder, instruction: Instruction, source: Address, size: int, own_size: Operand | None
-    ) -> _CopiedSource:
-        """Return the source of a copy of `size` bytes. own_size: operand with a thread's number of bytes, if fewer."""
-        access = _access_of(instruction, "global")
-        read_whole = memory_operand(builder, access, source, size, write=False)
-        source_size = builder.source(instruction, own_size, "u32") if own_size is not None else None
+    def of(cls, builder: FunctionBuilder, instruction: Instruction, source: Address) -> _PartialRead:
+        """Return the read of the operand `source` of a copy, which resolves the address of each byte separately."""
         is_absolute = source.base is None
         base = builder.constant(np.uint64(0)) if is_absolute else builder.source(instruction, source.base, "u64")
-        byte_resolver = AddressResolver(access, "global", size=1, write=False, strong=False)
-        return cls(size, read_whole, source_size, byte_resolver, base, source.offset)
+        access = _access_of(instruction, "global")
+        resolver = AddressResolver(access, "global", size=1, write=False, strong=False)
+        return cls(resolver, base, source.offset)
 
-    def read(self, regs: list[Any]) -> Any:
-        """Return the bytes to store for each thread, uint8 [threads, byte_count]; 0 beyond its source size."""
-        n = regs[FRAME_SLOT].n
-        data = np.zeros((n, self.byte_count), np.uint8)
-        if self.source_size is not None:
-            sizes = np.minimum(np.broadcast_to(regs[self.source_size], n), self.byte_count)
-            if (sizes != self.byte_count).any():
-                self._read_bytes(regs, sizes, data)
-                return data
-        byte_numbers = np.arange(self.byte_count)
-        for access in self.read_whole(regs):  # one for each allocation, by the threads that access it
-            access.assign_threads(data, access.memory.data[access.offsets[:, None] + byte_numbers])
-        return data
-
-    def _read_bytes(self, regs: list[Any], sizes: Any, data: Any) -> None:
+    def read(self, regs: list[Any], sizes: Any, data: Any) -> None:
         """Read the first `sizes[t]` bytes of each thread t of the frame into `data[t]`.
 
-        The other bytes of `data` do not change. For a copy of 16 bytes by three threads whose source sizes are 16, 0
-        and 5, this reads 16 bytes for the first thread, and 5 for the third.
+        The other bytes of `data` do not change.
 
         Args:
             regs: The registers of the frame.
@@ -188,5 +176,5 @@ class _CopiedSource(NamedTuple):
             threads = np.flatnonzero(sizes == length)
             frame_part = frame.subset(threads)
             for byte in range(int(length)):
-                for access in self.byte_resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
+                for access in self.resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
                     data[access.select_threads(threads), byte] = access.memory.data[access.offsets]

@@ -19,17 +19,15 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, WARP_LANES
 
 
-def _lanes_in_masks(instruction: Instruction, frame: Frame, masks: Any) -> Any:
-    """Return the lane of each thread in its warp, 0 to 31, int64 [n].
-
-    Report a fault for a thread that is not in its own member mask: its result is undefined.
+def _require_in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
+    """Report a fault for a thread that is not in its own member mask: its result is undefined.
 
     Args:
         instruction: The instruction, for the message.
         frame: The threads that execute it.
         masks: Member mask of each thread, u32 [n], or one for all.
+        lane: Lane of each thread in its warp, 0 to 31, int64 [n].
     """
-    lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK  # lanes are numbered through the batch
     excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
     if excluded.any():
         position = int(np.argmax(excluded))
@@ -38,7 +36,6 @@ def _lanes_in_masks(instruction: Instruction, frame: Frame, masks: Any) -> Any:
             position,
             f"the mask {int(np.broadcast_to(masks, frame.n)[position]):#010x} leaves out lane {int(lane[position])}",
         )
-    return lane
 
 
 def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
@@ -147,39 +144,30 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def read_lanes(regs: list[Any]) -> None:
         """Store the value of another lane for each thread, and whether that lane is in range.
 
-        `source_of` is the function of the mode (up, down, bfly, idx), a `SourceLanes`. `mask` and `valid_target` are -1
-        if the instruction has no member mask, or no predicate as a result.
+        `source_of` is the function of the mode (up, down, bfly, idx), a `SourceLanes`. It returns the lane to read and
+        whether that is in range, from the own lane, the distance, and the two fields of `clamp`. `mask` and
+        `valid_target` are -1 if the instruction has no member mask, or no predicate as a result.
         """
         frame = regs[FRAME_SLOT]
+        lane_indices = frame.batch.lane_numbers()[frame.threads]  # warp * 32 + lane, numbered through the batch
+        lane = lane_indices & LANE_MASK  # in the warp, 0 to 31
         if mask >= 0:
-            lane = _lanes_in_masks(instruction, frame, regs[mask])
-        else:
-            lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
+            _require_in_mask(instruction, frame, regs[mask], lane)
+        # Find the lane that each thread reads.
         clamps = regs[clamp_slot].astype(np.int64)
         segment, limit = (clamps >> SEGMENT_SHIFT) & LANE_MASK, clamps & LANE_MASK
         distance = regs[lane_slot].astype(np.int64) & LANE_MASK
         source, valid = source_of(lane, distance, segment, limit)
-        regs[target][...] = _values_in_lanes(frame, regs[value_slot], np.where(valid, source, lane))
+        source = np.where(valid, source, lane)
+        # Read its value. Arrays are indexed by position in the frame, which is -1 for a lane whose thread does not
+        # execute the instruction. `lane_indices & ~LANE_MASK` is the first lane of the thread's warp.
+        source_positions = frame.lanes()[(lane_indices & ~LANE_MASK) + source]
+        source_positions = np.where(source_positions < 0, np.arange(frame.n), source_positions)
+        regs[target][...] = np.broadcast_to(regs[value_slot], frame.n)[source_positions]
         if valid_target >= 0:
             regs[valid_target][...] = valid
 
     return read_lanes
-
-
-def _values_in_lanes(frame: Frame, values: Any, source: Any) -> Any:
-    """Return for each thread the value in the lane `source` of its warp.
-
-    The result is the thread's own value if the thread of that lane does not execute the instruction.
-
-    Args:
-        frame: The threads that execute the instruction.
-        values: Value of each thread, [n], or one for all.
-        source: Lane of the warp that each thread reads, 0 to 31, int64 [n].
-    """
-    first_lane_of_warp = frame.batch.lane_numbers()[frame.threads] & ~LANE_MASK  # numbered through the batch
-    source_positions = frame.lanes()[first_lane_of_warp + source]  # in the frame; -1 for a thread that is not in it
-    source_positions = np.where(source_positions < 0, np.arange(frame.n), source_positions)
-    return np.broadcast_to(values, frame.n)[source_positions]
 
 
 @handles("vote")
@@ -205,7 +193,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """
         frame = regs[FRAME_SLOT]
         if sync:
-            _lanes_in_masks(instruction, frame, regs[mask])
+            _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         # Masks of lanes: those in the mask whose predicate is true, and all in the mask that run the instruction.
         lanes_that_hold, lanes_present = _ballot(frame, regs[a], regs[mask])
         if mode == "ballot":
@@ -224,12 +212,7 @@ def _groups(frame: Frame, masks: Any) -> Any:
     """Return the number of each thread's group, int64 [n]. A group is the threads of a warp that have the same mask."""
     warp = frame.batch.lane_numbers()[frame.threads] >> LANE_BITS
     keys = warp * (1 << 32) + np.broadcast_to(masks, frame.n).astype(np.int64)
-    return _indices_of_distinct(keys)
-
-
-def _indices_of_distinct(values: Any) -> Any:
-    """Return for each value its index among the sorted distinct values: [7, 3, 7] gives [1, 0, 1]."""
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
+    return np.unique(keys, return_inverse=True)[1].reshape(-1)
 
 
 def _lanes_of_class(classes: Any, lane: Any) -> Any:
@@ -274,12 +257,15 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         the predicate of match.all (-1 for none).
         """
         frame = regs[FRAME_SLOT]
-        lane = _lanes_in_masks(instruction, frame, regs[mask])
+        lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
+        _require_in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])  # threads with the same number are in one warp and have the same mask
-        value_indices = _indices_of_distinct(np.broadcast_to(regs[value_slot], frame.n))
-        # An index of a value is less than frame.n, so different pairs (group, value) have different sums.
-        pair_indices = _indices_of_distinct(groups * frame.n + value_indices)
-        lanes_with_value = _lanes_of_class(pair_indices, lane)
+        # Number the distinct values 0, 1, ..., and then the distinct pairs (group, value).
+        values = np.unique(np.broadcast_to(regs[value_slot], frame.n), return_inverse=True)[1].reshape(-1)
+        # An index of a value is less than frame.n, so different pairs have different sums.
+        group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
+        # The mask of the lanes whose threads have the same number.
+        lanes_with_value = _lanes_of_class(group_and_value, lane)
         if is_all:
             agree = lanes_with_value == _lanes_of_class(groups, lane)
             regs[target][...] = np.where(agree, np.broadcast_to(regs[mask], frame.n), 0)
@@ -313,7 +299,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def reduce_lanes(regs: list[Any]) -> None:
         """Store in d, for each thread, the values of a in all lanes of the thread's mask, combined by `ufunc`."""
         frame = regs[FRAME_SLOT]
-        _lanes_in_masks(instruction, frame, regs[mask])
+        _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask
         values = np.broadcast_to(regs[a], frame.n)
         # The total of a group begins as the value of its first thread, because not all operations have a neutral
@@ -342,11 +328,11 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Store the lowest lane of the mask that executes the instruction, and whether the thread has that lane."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
-        _, lanes_present = _ballot(frame, values=True, masks=regs[mask])  # of the executing threads
-        lowest_bit = lanes_present & (~lanes_present + np.uint32(1))  # x & -x
-        lowest_lane = np.bitwise_count(lowest_bit - np.uint32(1))  # 0b1000 - 1 has as many ones as 0b1000 has zeros
-        regs[target][...] = lowest_lane
-        regs[is_elected_target][...] = lowest_lane == lane
+        _, participants = _ballot(frame, np.ones(frame.n, bool), regs[mask])
+        lowest_bit = participants & (~participants + np.uint32(1))  # x & -x
+        lowest = np.bitwise_count(lowest_bit - np.uint32(1))  # its index: the ones of 0b1000 - 1 are the bits below
+        regs[target][...] = lowest
+        regs[is_elected_target][...] = lowest == lane
 
     return elect_lane
 
@@ -363,7 +349,8 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         together.
         """
         frame = regs[FRAME_SLOT]
-        _lanes_in_masks(instruction, frame, regs[mask])
+        lane_in_warp = frame.batch.lane_numbers()[frame.threads] & LANE_MASK  # lanes are numbered through the batch
+        _require_in_mask(instruction, frame, regs[mask], lane_in_warp)
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)
 

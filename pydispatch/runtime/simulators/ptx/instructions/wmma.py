@@ -156,10 +156,6 @@ class _MatrixInMemory:
         if count != expected:
             builder.fail(instruction, f"has {count} registers, expected {expected}")
 
-    def elements_of(self, access: MemoryAccess) -> tuple[Any, Any]:
-        """Return the accessed memory as elements of type `dtype`, and the index in it of each thread's element."""
-        return access.memory.views[self.dtype], access.offsets >> (self._element_bytes.bit_length() - 1)
-
     def resolve(self, regs: list[Any], element: int) -> list[MemoryAccess]:
         """Return the accesses of all threads to element number `element` of their fragments.
 
@@ -204,15 +200,16 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     matrix = _MatrixInMemory(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     slots = [builder.target(instruction, operand, matrix.register) for operand in items(operands[0])]
     matrix.check_register_count(builder, instruction, len(slots))
+    dtype, log2_size = matrix.dtype, matrix.dtype.itemsize.bit_length() - 1  # of an element
 
     def load_fragments(regs: list[Any]) -> None:
         """Load the fragments of all lanes, one element of each after the other, then copy them to the slots `slots`."""
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps load
-        fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), matrix.dtype)
+        fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):  # one for each allocation that threads access
-                stored, index = matrix.elements_of(access)
-                access.assign_threads(fragments[:, element], stored[index])
+                values = access.memory.views[dtype][access.offsets >> log2_size]
+                access.assign_threads(fragments[:, element], values)
         words = fragments.view(matrix.register)
         for k, slot in enumerate(slots):  # slots after those that the elements fill repeat them
             regs[slot][...] = words[:, k % words.shape[1]]
@@ -230,16 +227,17 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     matrix = _MatrixInMemory(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
     slots = [builder.source(instruction, operand, matrix.register) for operand in items(operands[1])]
     matrix.check_register_count(builder, instruction, len(slots))
+    dtype, log2_size = matrix.dtype, matrix.dtype.itemsize.bit_length() - 1  # of an element
 
     def store_fragments(regs: list[Any]) -> None:
         """Store the fragments of all lanes, whose words are in `slots`: one element of each after the other."""
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps store
         n = regs[FRAME_SLOT].n
-        fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(matrix.dtype)
+        fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):  # one for each allocation that threads access
-                stored, index = matrix.elements_of(access)
-                stored[index] = access.select_threads(fragments[:, element])
+                index = access.offsets >> log2_size
+                access.memory.views[dtype][index] = access.select_threads(fragments[:, element])
 
     return store_fragments
 
