@@ -149,7 +149,7 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
 
 @dataclass(frozen=True)
 class _Dispatch:
-    """Operations of a dispatch with two contractions, the second of which depends on the first.
+    """Operations of a dispatch with two contractions.
 
     Attributes:
         operations: All operations of the dispatch, in execution order: the keys are an ordered set.
@@ -209,7 +209,7 @@ class _Dispatch:
         the second to the third. Operations that are free to duplicate (such as constants and `tensor.empty`) are in
         every part, so that their results do not cross.
 
-        Return None if other values cross, or if several parts need an operation that is not free to duplicate.
+        The second contraction must depend on the first. Return None if other values cross, or if several parts need an operation that is not free to duplicate.
 
         Args:
             scores: The first product, or an elementwise function of it, which row-wise operations read.
@@ -218,7 +218,6 @@ class _Dispatch:
         part_of = self._part_of_operations()
         if part_of is None:
             return None
-        parts = ([op for op in self.operations if _is_free(op) or part_of[op] == part] for part in Part)
         crossing: set[SSAValue] = set()  # values that an operation of one part computes, and one of another part reads
         for op in self.operations:
             for value in inputs_of(op):
@@ -227,7 +226,10 @@ class _Dispatch:
                     continue
                 if part_of[producer] != part_of[op]:
                     crossing.add(value)
-        return ChainParts(*parts) if crossing == {scores, rows} else None
+        if crossing != {scores, rows}:
+            return None
+        # `Part` has the order of the fields of `ChainParts`.
+        return ChainParts(*([op for op in self.operations if _is_free(op) or part_of[op] == part] for part in Part))
 
     def _part_of_operations(self) -> dict[Operation, Part] | None:
         """Return the part of each operation.

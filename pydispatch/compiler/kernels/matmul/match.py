@@ -345,7 +345,7 @@ def _score_of_n(generic: Structured, b: Factor, dim: int) -> int:
     """Return how well `dim` serves as N, if `b` is B: an N that is contiguous in C and B has the highest score.
 
     If N is contiguous in C, whole vectors are stored, and if it is contiguous in B, whole vectors are loaded. An N too
-    short for a vector has a negative score, or one of at most 4 + 3 + 2 - 6 = 3. Any N contiguous in C that fills a
+    short for a vector has a score of at most 4 + 3 + 2 - 6 = 3. Any N contiguous in C that fills a
     vector has at least 4, and is preferred to it.
     """
     indices_of_c = generic.output_maps[0].results

@@ -177,11 +177,11 @@ class _Workgroup:
 
     def _store(self, build: Builder, tile: _ImageTile) -> None:
         """Emit the results of the dispatch from the sums of a tile, and their stores."""
-        row_length = self.plan.axes[1].position_count
+        positions_of_row = self.plan.axes[1].position_count
 
         def store_row(outer: Builder, y: Index) -> None:
             """Store the results of row `y` of the tile, at all positions."""
-            outer.parallel(0, row_length, partial(self._store_position, tile, y))
+            outer.parallel(0, positions_of_row, partial(self._store_position, tile, y))
 
         build.parallel(0, self.plan.rows, store_row)
 

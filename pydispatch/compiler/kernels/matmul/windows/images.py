@@ -156,7 +156,7 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     """
     sizes = [n for n in loop_sizes(frame.elements, generic) if isinstance(n, int) and n > 0]
     result_indices = generic.output_maps[0].results
-    loops = [r.position for r in result_indices if isinstance(r, AffineDimExpr)]  # that are an index of the result
+    loops = [r.position for r in result_indices if isinstance(r, AffineDimExpr)]  # those that index the result
     has_other_sizes, has_other_indices = len(sizes) < len(generic.iterators), len(loops) < len(result_indices)
     if has_other_sizes or has_other_indices or len(loops) < 2:
         return None
@@ -167,7 +167,7 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     has_varying_initial_value = not _initial_dims(generic).isdisjoint((vertical, horizontal))
     if steps > MAX_STEPS or positions < MIN_POSITIONS or has_varying_initial_value:
         return None
-    input_ = _window_input(generic, {vertical, horizontal})
+    input_ = _ordinal_of_window_input(generic, {vertical, horizontal})
     axes = None if input_ is None else _axes(generic, input_, (vertical, horizontal), sizes)
     if input_ is None or axes is None:
         return None
@@ -186,7 +186,7 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     )
 
 
-def _window_input(generic: Structured, image_dims: set[int]) -> int | None:
+def _ordinal_of_window_input(generic: Structured, image_dims: set[int]) -> int | None:
     """Return the ordinal of the input that windows read: the only one that depends on the position in the image.
 
     Return None if several inputs or none do, or if the body does not read it.

@@ -166,7 +166,7 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
     not depend on `channels`, or that the body does not read, do not matter. `sizes` has the size of each loop, None if
     it is unknown.
     """
-    # The maps of the inputs that the body reads. Scalars have none, and those of tensors of rank 0 are empty.
+    # The maps of the tensors that the body reads. Those of tensors of rank 0 are empty, and have neither.
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
     maps = [generic.maps[i] for i in used_inputs if isinstance(generic.inputs[i].type, TensorType)]
     window_maps = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]

@@ -62,8 +62,9 @@ def step_at(
         return new_accumulator
     addition = new_accumulator.op
     products = [v.op for v in addition.operands if isinstance(v, OpResult) and v.op.name == "arith.mulf"]
-    for op in (*products, addition) if products else ():
-        op.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
+    if products:
+        for op in (*products, addition):
+            op.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
     return new_accumulator
 
 
