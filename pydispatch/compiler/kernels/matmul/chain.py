@@ -209,7 +209,8 @@ class _Dispatch:
         the second to the third. Operations that are free to duplicate (such as constants and `tensor.empty`) are in
         every part, so that their results do not cross.
 
-        The second contraction must depend on the first. Return None if other values cross, or if several parts need an operation that is not free to duplicate.
+        The second contraction must depend on the first. Return None if other values cross, or if several parts need an
+        operation that is not free to duplicate.
 
         Args:
             scores: The first product, or an elementwise function of it, which row-wise operations read.

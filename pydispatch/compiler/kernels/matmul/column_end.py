@@ -56,9 +56,9 @@ HIGHEST_FILL = -4096.0
 visible score exceeds half of the fill (see `Limits.floor`): the exponential of this half is 0, in f64 too."""
 
 HIGHEST_ADDEND = -1e30
-"""Highest number that hides a column where a mask adds it to the score. The score of a hidden column is then at most about
-this number. As with a fill, the column has the weight 0 if the largest visible score of the row exceeds half of the number,
--5e29 (see `Limits.floor`). Scores do not come near that."""
+"""Highest number that hides a column where a mask adds it to the score. The score of a hidden column is then at most
+about this number. As with a fill, the column has the weight 0 if the largest visible score of the row exceeds half of
+the number, -5e29 (see `Limits.floor`). Scores do not come near that."""
 
 HIGHEST_F16_ADDEND = -60000.0
 """`HIGHEST_ADDEND` for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half."""
