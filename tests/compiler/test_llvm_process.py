@@ -29,6 +29,12 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.SIZE, "0")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def new_processes() -> None:
+    """Those that were started before pytest found this file cannot import `die` from it."""
+    llvm_process.POOL.close()
+
+
 TINY = """
 func.func @f(%x: tensor<NxTYPE>) -> tensor<NxTYPE> {
   %y = arith.addf %x, %x : tensor<NxTYPE>
@@ -132,7 +138,6 @@ def test_an_abort_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
 def test_killed_while_compiling(number: int) -> None:
-    llvm_process.POOL.close()  # one that was started before pytest found this file cannot import `die` from it
     with pytest.raises(llvm_process.Died, match=signal.Signals(number).name):
         llvm_process.call(die, number)
     compiles()
