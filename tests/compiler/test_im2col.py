@@ -127,6 +127,18 @@ def test_where_it_pays(co: int, w: int, dispatches: int) -> None:
     assert len(commands) == dispatches
 
 
+def test_a_scalar_operand_after_it() -> None:
+    """A scalar has no axes to collapse."""
+    scalar = program(2, 16, 6, 6, 64, 3, 1, 1).replace("%bias: tensor<64xf32>", "%bias: f32")
+    scalar = scalar.replace("(n, c, h, w) -> (c)", "(n, c, h, w) -> ()").replace(", tensor<64xf32>) outs", ", f32) outs")
+    artifact = pd.compile(scalar, targets="cpu", cpu="native")
+    rng = np.random.default_rng(6)
+    x, f = (rng.standard_normal(s).astype(np.float32) for s in ((2, 16, 6, 6), (64, 16, 3, 3)))
+    result = pd.device("cpu").load(artifact).conv(x, f, 0.5)
+    wanted = expected(x, f, np.full(64, 0.5), 1, 1)
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_a_dynamic_batch() -> None:
     """The size of the batch stays dynamic where rows and columns of the image become one dimension."""
     text = program("?", 16, 7, 7, 64, 3, 1, 1).replace(

@@ -110,6 +110,7 @@ class Sizes:
         if representative is size:  # no other term is known to be equal
             return
         # A `dim` of the block that reads the representative's tensor stays: later readers of the size use its result.
+        # A `dim` in the body of `reader` is always replaced.
         reads_representative = isinstance(representative, Dim) and representative.tensor is dim.operands[0]
         if reads_representative and dim is reader and dim.parent is not None:
             self._computed.setdefault((dim.parent, representative), size)

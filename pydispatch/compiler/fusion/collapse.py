@@ -136,14 +136,14 @@ def _collapsed_operand(user: GenericOp, value: SSAValue, operand_groups: list[in
 
 
 def collapse_axes(op: Operation, value: SSAValue, groups: DimGroups) -> SSAValue:
-    """Return a tensor with the axes of each group collapsed to one, inserted before `op`.
+    """Return a tensor with the axes of each group collapsed to one, inserted before `op`; a scalar as it is.
 
     groups: for each dimension of the result, the adjacent axes of the tensor; several axes must have static sizes.
     """
-    assert isinstance(value.type, TensorType)
-    shape = value.type.get_shape()
-    if len(groups) == len(shape):
+    if len(groups) == len(shape_of(value)):
         return value
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()  # has DYNAMIC_INDEX for a dynamic size, as the new type needs it
     return collapsed(op, value, groups, [math.prod(shape[axis] for axis in axes) for axes in groups])
 
 

@@ -142,8 +142,13 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
     Return None also if a reader is not elementwise, is located in another block, or reads `result` as its initial
     value.
     """
-    orders = [_order_of_reader(use, result) for use in result.uses]
-    return orders[0] if orders and all(order == orders[0] for order in orders) else None
+    common: list[int] | None = None
+    for use in result.uses:
+        order = _order_of_reader(use, result)
+        if order is None or common not in (None, order):
+            return None
+        common = order
+    return common
 
 
 def _order_of_reader(use: Use, result: OpResult) -> list[int] | None:

@@ -232,7 +232,10 @@ class Lanes:
         return self._covers_pure(op)
 
     def _covers_pure(self, op: Operation) -> bool:
-        """Return whether an operation is pure; record its results as `varying` if one of its operands varies."""
+        """Return whether lanes can run an operation that is no loop, branch or access: whether it has no effects.
+
+        Record its results as `varying` if one of its operands varies, or record the refusal.
+        """
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _WORKGROUP_ID):
             return self._refuse(op, f"'{op.name}' has effects")
