@@ -130,7 +130,8 @@ def test_where_it_pays(co: int, w: int, dispatches: int) -> None:
 def test_a_scalar_operand_after_it() -> None:
     """A scalar has no axes to collapse."""
     scalar = program(2, 16, 6, 6, 64, 3, 1, 1).replace("%bias: tensor<64xf32>", "%bias: f32")
-    scalar = scalar.replace("(n, c, h, w) -> (c)", "(n, c, h, w) -> ()").replace(", tensor<64xf32>) outs", ", f32) outs")
+    scalar = scalar.replace("(n, c, h, w) -> (c)", "(n, c, h, w) -> ()")
+    scalar = scalar.replace(", tensor<64xf32>) outs", ", f32) outs")
     artifact = pd.compile(scalar, targets="cpu", cpu="native")
     rng = np.random.default_rng(6)
     x, f = (rng.standard_normal(s).astype(np.float32) for s in ((2, 16, 6, 6), (64, 16, 3, 3)))
