@@ -88,7 +88,10 @@ class _BlockOfRow(NamedTuple):
 
 
 class _ColumnParameters(NamedTuple):
-    """Zero point, scale and offset of the weights of a column in one block of K; None for a term that they lack."""
+    """Zero point, scale and offset of the weights of a column in one block of K; None for a term that they lack.
+
+    `zero` is None, too, for a constant zero point whose term is computed in integers.
+    """
 
     zero: SSAValue | None
     scale: SSAValue | None

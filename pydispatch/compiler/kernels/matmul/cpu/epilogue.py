@@ -97,7 +97,7 @@ class Epilogue:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
 
-        # The inner loop is over contiguous sums and outputs.
+        # The inner loop is over contiguous sums: columns, or rows if they are transposed.
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
         if is_transposed:
             for_each_element(build, columns, rows, width=sums.rows, body=lambda b, j, i: emit_element(b, i, j))

@@ -74,7 +74,7 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
         return _lower_in_blocks(source, backend, level_of(machine), match, schedule)
     if schedule is not None:  # a function with sliding windows, or without a contraction
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")
-    # 4. A chain, which has two contractions.
+    # 2., or else 4.: a chain, which has two contractions.
     return window_kernel or lower_chain(source, backend, machine)
 
 

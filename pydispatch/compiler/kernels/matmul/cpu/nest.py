@@ -5,7 +5,8 @@
 Outer dimensions are the parallel ones other than the rows (M) and the columns (N).
 
 `Nest.of` derives the statements of a tile from a plan (`statements.py`). A `Region` is the range of each dimension at
-one level of the nest; each level makes a new one. `tile.py` emits the statements.
+one level of the nest; each level makes a new one. `tile.py` emits the statements, and `register_blocks.py` the loops
+over register blocks.
 
 Blocks of a dimension that is known to fill one overlap: the last block begins early enough to end with the dimension,
 and computes some elements again, with the same bits. Otherwise the last block is partial: it runs over the edge, and

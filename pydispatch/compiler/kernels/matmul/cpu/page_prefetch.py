@@ -18,7 +18,8 @@ further ahead leave the L2 cache before they are used: 4 heads of 128 in pages o
 def prefetch_next_page(build: Builder, nest: Nest, b: OperandView, region: Region, block: Block) -> None:
     """Emit the prefetch of the elements of B in the next page at the position of a block; nothing without pages.
 
-    The CPU's prefetchers do not find the next page. Rows of pages are along K or along N.
+    The CPU's prefetchers do not find the next page. Rows of pages are along K or along N. The next of pages of more
+    than `MAX_PREFETCH_DISTANCE_BYTES` is not prefetched.
 
     Example:
         With pages of 256 rows along K, and chunks of 64 steps, a block that reads the steps 0 to 63 prefetches the

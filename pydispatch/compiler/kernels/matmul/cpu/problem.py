@@ -257,7 +257,7 @@ class PanelInPlace:
 
     @property
     def span_bytes(self) -> int:
-        """Bytes from the first row to the end of the last one, with the gaps."""
+        """Bytes of all rows with the gap after each; 0 if the distance of rows is not known."""
         return self.steps * self.stride_bytes
 
     def pages(self, level: Level) -> int:

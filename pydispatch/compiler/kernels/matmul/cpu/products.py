@@ -173,13 +173,7 @@ class Products:
 
 def emit_loop(build: Builder, end: Index, step: int, body: Callable[[Builder, Index], None]) -> None:
     """Emit a sequential loop over 0, `step`, 2 * `step`, ... below `end` that carries no values."""
-
-    def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration, which carries no values."""
-        body(inner, index)
-        return []
-
-    build.loop(0, end, [], iteration, step)
+    build.sequential(0, end, body, step)
 
 
 def emit_loops(build: Builder, sizes: Sequence[Index], body: Callable[[Builder, Sequence[Index]], None]) -> None:

@@ -203,10 +203,11 @@ class _RowCopy:
     def _copy_element(
         self, build: Builder, row: Index, row_indices: Mapping[int, Index], block: Index, step: Index
     ) -> None:
-        """Emit the copy of the element of a row at a step of a block, which are counted from the chunk's first block.
+        """Emit the copy of the element of a row at a step of a block.
 
-        `row_indices` has the index of each loop of the contraction that counts rows of A. If blocks are contiguous in
-        A, `block` may be 0, and `step` beyond its end.
+        `row_indices` has the index of each loop of the contraction that counts rows of A. `block` is counted from the
+        first block of the chunk, and `step` from the first step of the block. If blocks are contiguous in A, `block`
+        may be 0, and `step` beyond its end.
         """
         match, elements = self.conversion.match, self.conversion.elements
         coordinates = self._coordinates_in_a(build, row_indices, block, step)

@@ -181,7 +181,7 @@ def _streaming_tile(level: Level, problem: Problem, mr: int, nr: int) -> tuple[i
     if problem.is_skinny_variant and problem.max_rows is not None:
         rows = problem.max_rows
     limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
-    mt, nt = round_up(rows, mr), round_up(_page_columns(level, problem, limit.workgroups), nr)
+    mt, nt = round_up(rows, mr), round_up(_tile_columns(level, problem, limit.workgroups), nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
     while True:
         has_enough_workgroups = problem.outer * ceil_quotient(rows, mt) * ceil_quotient(n, nt) >= limit.workgroups
@@ -196,10 +196,11 @@ def _streaming_tile(level: Level, problem: Problem, mr: int, nr: int) -> tuple[i
             return mt, nt
 
 
-def _page_columns(level: Level, problem: Problem, workgroups: int) -> int:
-    """Return the columns of tiles that are about equally wide: for so many workgroups, but at least a page of sums.
+def _tile_columns(level: Level, problem: Problem, workgroups: int) -> int:
+    """Return the columns of a tile, so that tiles of about equal width cover N.
 
-    Narrower rows of B are read more slowly.
+    There are as many tiles as workgroups can have, but fewer if a tile would have less than a page of sums: narrower
+    rows of B are read more slowly.
     """
     n = problem.n or 0
     column_tiles = max(1, workgroups // max(1, problem.outer))

@@ -62,7 +62,8 @@ PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 
 class TileRequest:
     """Properties of a contraction that its block sizes are chosen for.
 
-    All of them determine the register block, but the last three, which determine the tile of a workgroup.
+    `k`, `outer`, `reductions` and the last three determine only the tile of a workgroup and the chunk of K; the others
+    determine the register block, too.
 
     Attributes:
         element_bytes: Bytes of a sum, and of a packed element unless steps of K are grouped.
