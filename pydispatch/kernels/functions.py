@@ -27,8 +27,8 @@ def outside(name: str) -> NoReturn:
 def emulated(name: str, *arguments: Any) -> Any:
     """Call the method `name` of the invocation that runs in this thread under Python, and return its result.
 
-    The functions below do only this: code that the compiler generates does not call them. Raise InvalidArgumentError if
-    no invocation runs.
+    The functions below, but for `cdiv` and `range`, do only this: code that the compiler generates does not call them.
+    Raise InvalidArgumentError if no invocation runs.
     """
     invocation = getattr(running, "invocation", None)
     if invocation is None:

@@ -192,7 +192,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _hessenberg_form(builder: Builder, a: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
     """Return H and Q of a = Q H adjoint(Q), where H is 0 below the first subdiagonal, and Q is unitary.
 
-    largest: the largest magnitude in each matrix, [batch, 1, 1]. Q is NaN for a matrix with an infinity or NaN.
+    largest: the largest magnitude of a part of an element of each matrix before it was scaled, [batch, 1, 1]; where it
+    is not finite, Q is NaN.
     """
     # H and the reflections whose product is Q, packed in one matrix.
     packed, scales = factors.hessenberg(builder, a)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -250,6 +251,7 @@ def _wrapped_integer(n: int, dtype: DType) -> int:
     return (n - low) % (1 << dtype.bits) + low
 
 
+@functools.cache
 def _fold_table() -> dict[str, Callable[..., Any]]:
     """Return the NumPy functions that evaluate foldable operations at compile time, by the operation's name."""
     import numpy as np
@@ -319,7 +321,7 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
 
 
 def _can_fold(name: str, dtype: DType) -> bool:
-    """Return whether NumPy's result of an operation on numbers of a type is the one at run time."""
+    """Return whether `_fold_table` has an operation with the results of the run time, but for divisions by 0."""
     folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
     is_exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
     # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.

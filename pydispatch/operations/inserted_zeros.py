@@ -27,6 +27,9 @@ def convolve_without_inserted_zeros(
     all groups; a reshape interleaves them. `padding` has the zeros before and after each axis; `channels_last` is that
     of `convolution`.
 
+    The window has strides and dilations of 1, each kernel size is a multiple of its factor, and all sizes but the batch
+    are static and not 0, as `convolutions._can_skip_inserted_zeros` checks.
+
     If s is 2 and the first result is phase 1, each group is shifted by one result, so that none lies outside of the
     result: it is phase 1 of group u and phase 0 of group u + 1. Loops over phases then count 1 - r, which is also the
     distance from u.
@@ -142,7 +145,7 @@ class _GroupedAxis:
 
     @classmethod
     def of(cls, size: Size, kernel: Size, factor: int, before: Size, after: Size) -> _GroupedAxis:
-        """Compute the groups and the padding of an axis. All sizes are static (the caller checks it).
+        """Compute the groups and the padding of an axis. All sizes are static.
 
         A group has `factor` consecutive results of the convolution along the axis, which read the same elements of the
         operand. The phase r of a result is its position in the group: it multiplies element p of these by the element

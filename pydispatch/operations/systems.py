@@ -153,7 +153,10 @@ def _choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
 
 
 def _first_zero_pivots(builder: Builder, pivots: Tensor) -> Tensor:
-    """Return the position of each system's first zero pivot, counted from 1, or 0: of pivots [n, batch, 1] [batch]."""
+    """Return the position [batch] of each system's first zero pivot, counted from 1; 0 if none is zero.
+
+    pivots: the pivots of all systems, [n, batch, 1].
+    """
 
     def position_if_zero(pivot: Element) -> Element:
         """Return the position of a pivot, counted from 1, if it is zero; else _NO_POSITION."""

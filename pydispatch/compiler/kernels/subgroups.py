@@ -154,7 +154,11 @@ class _Reduction:
         operands: list[tuple[SSAValue, SSAValue | bool]] = []  # of the tree, and whether the array has them
         is_complete = end % count == 0  # all of the `count` elements exist
         for k in range(count):
-            element, exists = _load_below(build, array, build.plus(first, k), None if k == 0 or is_complete else end)
+            index = build.plus(first, k)
+            # Element 0 exists, as `first` is below `end`.
+            exists = True if k == 0 or is_complete else build.less(index, end)
+            existing_index = index if exists is True else build.least(index, end - 1)  # a load must be in bounds
+            element = load(build, array, existing_index)
             operands.append((self._operand(build, element, shift=k * ballot_bits), exists))
         # Combine pairs of neighbours until one operand is left. If the left one of a pair does not exist, nor does the
         # right one: the array ends before both.
@@ -199,17 +203,6 @@ class _Reduction:
         assert entry.first_op is not None
         entry.insert_op_before(alloc, entry.first_op)
         return alloc.results[0]
-
-
-def _load_below(build: Builder, array: SSAValue, index: Index, end: int | None) -> tuple[SSAValue, SSAValue | bool]:
-    """Emit the load of an element, and whether its index is below `end`; it is if `end` is None.
-
-    For an index from `end` on, the last element is loaded instead.
-    """
-    exists = True if end is None else build.less(index, end)
-    if end is None or exists is True:
-        return load(build, array, index), True
-    return load(build, array, build.least(index, end - 1)), exists
 
 
 def _fits_registers(values: SSAValue, function: FuncOp) -> bool:

@@ -133,7 +133,7 @@ class Elements:
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
             Then one index is the index of an element in each tensor, and stands for the indices of all loops.
         emitted_reductions: Reductions whose loops were emitted, and the builder around each loop. This list and the
-            next three record emitted code for `loops/analysis.py`, which reads them after a trial emission.
+            next three record emitted code for the analysis of a trial emission (`loops/trial.py`).
         computed_elements: Elements whose computation was emitted.
         reduced_elements: Elements of `computed_elements` that needed a loop over reduced dimensions, producers first.
         loads: Elements of materialized values that are loaded: (value, indices).
@@ -376,8 +376,8 @@ class Elements:
     def _compute(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         """Emit the computation of an element by the rule of the operation that defines the value, and return it.
 
-        For `loops/analysis.py`, which inspects a trial emission, the element is recorded in `computed_elements`, and
-        in `reduced_elements` if the operation emitted a reduction.
+        For the analysis of a trial emission (`loops/trial.py`), the element is recorded in `computed_elements`, and in
+        `reduced_elements` if the operation emitted a reduction.
 
         Raises:
             CompileError: The value is an argument of the dispatch function that no buffer stores.

@@ -176,13 +176,13 @@ def _with_pairs(frame: Frame, block: OutputBlock, row_length: Index) -> OutputBl
 
 
 def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int | None:
-    """Return the dimension of the nest that the most inputs do not depend on; None if all inputs depend on all.
+    """Return the dimension of the nest that the most inputs do not depend on, of those that may count rows.
 
     For `C[i, j] = sum over k of A[i, k] * B[k, j]` and a nest over (i, j) it is 0: B does not depend on i.
 
     The rows of a block along this dimension share the loads of these inputs. Its columns are along the last dimension,
     which is no candidate, nor are dimensions shorter than the smallest block. Of several with equal reuse the innermost
-    is taken. Inputs that the body does not read, and scalars, do not count.
+    is taken. Inputs that the body does not read, and scalars, do not count. None: all inputs depend on all candidates.
 
     Args:
         generic: The reduction.
