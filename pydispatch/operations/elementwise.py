@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
