@@ -116,12 +116,12 @@ class _Lowering:
                     self.open_rewrites.pop()
 
     def _insert_new_operations(self) -> None:
-        """Insert the new operations of each block that is being rewritten before the operation that they replace."""
-        for replaced, new in self.open_rewrites:
+        """Insert the new operations of each block that is being rewritten before the operation that is rewritten."""
+        for rewritten, new in self.open_rewrites:
             for op in list(new.ops):
                 op.detach()
-                assert replaced.parent is not None
-                replaced.parent.insert_op_before(op, replaced)
+                assert rewritten.parent is not None
+                rewritten.parent.insert_op_before(op, rewritten)
 
     def _operation(self, op: Operation) -> None:
         """Convert an operation of a frontend's dialect; give other operations converted operands and rewrite their

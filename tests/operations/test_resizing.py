@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pydispatch as pd
+from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.resize_axis import Filter, ResizedAxis, resize_axis
@@ -39,3 +41,12 @@ def test_nearest_elements(run: Any, transformation: str, nearest: str, has_scale
         numerators = (2 * indices + 1) * old - new if transformation == "half_pixel" else 2 * indices * old
         rounded = (numerators + (new if nearest == "round_prefer_ceil" else 0)) // (2 * new)
         np.testing.assert_array_equal(result, np.clip(rounded, 0, old - 1))
+
+
+def test_a_gradient_with_a_scale_too_many_is_refused(run: Any) -> None:
+    def write(b: Builder, grad: Tensor) -> Tensor:
+        backward = CONVERSIONS["aten.upsample_nearest2d_backward"]
+        return backward(b, grad, [8, 12], [1, 3, 4, 6], 2.0, 2.0, 2.0)
+
+    with pytest.raises(pd.CompileError, match="it has 3 scales for 2 axes"):
+        run(write, np.zeros((1, 3, 8, 12), np.float32))

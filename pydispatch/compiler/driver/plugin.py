@@ -111,7 +111,10 @@ def build_standalone(
     """
     if not arches:
         raise InvalidArgumentError("arch: expected at least one")
-    plugin = _Standalone(sources, exports, name, description, include_dirs, defines, cpu, features, opt)
+    plugin = _Standalone(
+        sources=sources, exports=exports, name=name, description=description, include_dirs=include_dirs,
+        defines=defines, cpu=cpu, features=features, opt=opt,
+    )  # fmt: skip
     return {arch: plugin.build(arch) for arch in dict.fromkeys(arches)}  # each once
 
 

@@ -40,7 +40,7 @@ class FusionReport:
     kernels."""
     _pending: list[tuple[str, ...]] = field(default_factory=list)
     """The operations of each group that is not outlined yet, as text."""
-    _refused: dict[tuple[int, int | None], list[Boundary]] = field(default_factory=dict)
+    _refused: dict[tuple[int, int], list[Boundary]] = field(default_factory=dict)
     """(index of a dispatch, index of another) → why formation did not fuse operations of the two."""
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
@@ -88,14 +88,14 @@ class FusionReport:
                 # Only formed dispatches are listed with their readers. A dispatch in a loop may read its own results.
                 if producer not in numbers or producer is consumer:
                     continue
-                pair = numbers[producer], numbers.get(consumer)
-                boundaries = self._refused.get(pair)
+                writer, reader = numbers[producer], numbers.get(consumer)  # None: a hand-written kernel reads
+                boundaries = None if reader is None else self._refused.get((writer, reader))
                 if boundaries is None:  # formation has not compared the two: control flow or host code is between
-                    reason = separation(producer, consumer, between, formed=pair[1] is not None)
+                    reason = separation(producer, consumer, between, formed=reader is not None)
                     # A hand-written kernel has no operations.
-                    reader = describe_location(consumer) if pair[1] is None else self._first_operation(pair[1])
-                    boundaries = [Boundary(self._last_operation(pair[0]), reader, reason)]
-                apart.setdefault(pair[0], {}).update(dict.fromkeys(boundaries))
+                    first_read = describe_location(consumer) if reader is None else self._first_operation(reader)
+                    boundaries = [Boundary(self._last_operation(writer), first_read, reason)]
+                apart.setdefault(writer, {}).update(dict.fromkeys(boundaries))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
         self._insert_handwritten(function, numbers)
 

@@ -197,8 +197,9 @@ class Former:
                 sizes.record_equal_sizes(op)
                 sizes.replace_dims(op)
             if op.name.startswith("scf."):
-                for inner in (inner for region in op.regions for inner in region.blocks):
-                    self._block(inner, Sizes(sizes))
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._block(inner, Sizes(sizes))
 
     def _outline_group(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
         """Replace a group by a dispatch, return it, and add its executable to `executables` unless an equal one exists.

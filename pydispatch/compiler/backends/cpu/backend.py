@@ -21,7 +21,7 @@ from pydispatch.compiler.target.cpu_features import check_features
 from pydispatch.compiler.toolchain import objects, tools
 from pydispatch.compiler.toolchain.llvm import bitcode_symbols
 from pydispatch.errors import CompileError
-from pydispatch.formats.elf.library import LibraryFacts, read_tables
+from pydispatch.formats.elf.library import read_tables
 
 BITCODE = (".bc",)
 """Suffixes of the users' objects that are LLVM bitcode."""
@@ -181,29 +181,29 @@ def _check_tables(variant: Variant, elf: bytes) -> None:
     library = read_tables(elf)
     if library is None:
         return
+    names = [export.name for export in library.exports]
     for export in variant.exports:
-        _check_ordinal(export, library)
+        _check_ordinal(export, library.name, names)
     # By now, export i of the variant is export i of the library, which may have more.
     for export, compiled in zip(variant.exports, library.exports, strict=False):
         _check_count(export, library.name, "constants", export.layout.constants, compiled.constants)
         _check_count(export, library.name, "bindings", len(export.layout.bindings), compiled.bindings)
 
 
-def _check_ordinal(export: Export, library: LibraryFacts) -> None:
-    """Raise CompileError unless an export has the ordinal in a library that it is declared with."""
-    names = [own_export.name for own_export in library.exports]
+def _check_ordinal(export: Export, library: str, names: Sequence[str]) -> None:
+    """Raise CompileError unless an export has the ordinal that it is declared with among the exports of a library."""
     declared = f"export '{export.name}' (ordinal {export.ordinal})"
     # Ordinal in the library. An export whose name the library lacks is identified by its declared ordinal.
     actual = names.index(export.name) if export.name in names else export.ordinal
     if actual >= len(names):
         raise CompileError(
-            f"{declared} is not in the library '{library.name}', which has {len(names)}: {', '.join(names)}",
+            f"{declared} is not in the library '{library}', which has {len(names)}: {', '.join(names)}",
             export.location,
         )
     if actual != export.ordinal:
         there = names[export.ordinal] if export.ordinal < len(names) else "nothing"
         raise CompileError(
-            f"{declared} has ordinal {actual} in the library '{library.name}', where {export.ordinal} is '{there}'",
+            f"{declared} has ordinal {actual} in the library '{library}', where {export.ordinal} is '{there}'",
             export.location,
             f"declare it with ordinal({actual})",
         )

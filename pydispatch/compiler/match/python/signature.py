@@ -133,13 +133,15 @@ def _custom_signature(op: CustomOp, names_static_sizes: bool) -> MatchSignature:
         if not isinstance(value.type, IrTensor):
             signature.inputs.append((name, TensorType(str(value.type), None)))
             continue
-        sizes: list[Size] = [  # a text is a number, or the name of a size
-            text if not text.isdecimal() else f"{name}_size{axis}" if names_static_sizes else int(text)
-            for axis, text in enumerate(op.sizes_of(index))
-        ]
-        for axis, size in enumerate(sizes):
-            if isinstance(size, str):
-                signature.sizes.setdefault(size, (name, axis))
+        sizes: list[Size] = []
+        for axis, size_text in enumerate(op.sizes_of(index)):  # a number, or the name of a size
+            is_static = size_text.isdecimal()
+            if is_static and not names_static_sizes:
+                sizes.append(int(size_text))
+                continue
+            size_name = f"{name}_size{axis}" if is_static else size_text
+            sizes.append(size_name)
+            signature.sizes.setdefault(size_name, (name, axis))
         signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
     # The outputs, whose sizes follow those of the inputs in `sizes_of`.
     for index, value in enumerate(op.results_):

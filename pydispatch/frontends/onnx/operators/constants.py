@@ -64,9 +64,8 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
     int, an expression of dynamic sizes, or a HostInteger, which is known only when the program runs. With an int as the
     step and no HostInteger, the length is an expression. Otherwise the host computes it in each call.
     """
-    (first,) = call.integers_of(start, "start")
-    (last,) = call.integers_of(limit, "limit")
-    (step,) = call.integers_of(delta, "delta")
+    operands = (start, "start"), (limit, "limit"), (delta, "delta")
+    (first,), (last,), (step,) = (call.integers_of(tensor, name) for tensor, name in operands)
     if step == 0:
         raise call.fail("its step is 0")
     if isinstance(step, int) and not isinstance(first, HostInteger) and not isinstance(last, HostInteger):

@@ -106,7 +106,7 @@ def arange_step(
         return _integer_range(builder, start, end, step, dtype or I64)
     if any(isinstance(n, Expr) for n in (start, end, step)):  # floats and dynamic sizes: the floats must be like 2.0
         low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
-        if any(isinstance(n, float) for n in (low, high, by)):
+        if not all(isinstance(n, (int, Expr)) for n in (low, high, by)):
             raise builder.fail(
                 f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole "
                 "numbers"

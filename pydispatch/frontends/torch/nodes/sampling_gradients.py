@@ -25,7 +25,9 @@ def _gradient_of_nearest(
     *scales: float | None,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of nearest-neighbour resizing of the last `spatial` axes; see `_gradient_of_interpolated`."""
-    return _gradient_of_image(builder, grad_output, input_size, how, corners=False, scales=_padded(scales, spatial))
+    return _gradient_of_image(
+        builder, grad_output, input_size, how, corners=False, scales=_scales(builder, scales, spatial)
+    )
 
 
 def _gradient_of_interpolated(
@@ -37,11 +39,15 @@ def _gradient_of_interpolated(
     The operators are like `aten.upsample_bilinear2d_backward(grad_output, output_size, input_size, align_corners,
     scales_h, scales_w)`: for grad_output [1, 3, 8, 12] and input_size [1, 3, 4, 6] the result is [1, 3, 4, 6].
     """
-    return _gradient_of_image(builder, grad_output, input_size, how, align_corners, _padded(scales, spatial))
+    return _gradient_of_image(
+        builder, grad_output, input_size, how, align_corners, scales=_scales(builder, scales, spatial)
+    )
 
 
-def _padded(scales: Sequence[float | None], spatial: int) -> list[float | None]:
+def _scales(builder: Builder, scales: Sequence[float | None], spatial: int) -> list[float | None]:
     """Return the scale of each of `spatial` axes; None for one that is not stated, the ratio of the sizes."""
+    if len(scales) > spatial:
+        raise builder.fail(f"it has {len(scales)} scales for {spatial} axes")
     return [*scales, *[None] * (spatial - len(scales))]
 
 
