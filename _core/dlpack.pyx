@@ -233,7 +233,7 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     tensor.data, tensor.device_type, tensor.device_id = <void*>address, device_type, device_id
     tensor.ndim, tensor.code, tensor.bits, tensor.lanes = <int32_t>len(shape), code, bits, 1
     tensor.shape = lent.shape
-    # Both structures are filled: their deleters find `lent` through `context`.
+    # Both structures are filled, though the capsule has only one of them. Deleters find `lent` through `context`.
     lent.plain.context, lent.plain.deleter = lent, end_plain
     lent.versioned.major, lent.versioned.context, lent.versioned.deleter = 1, lent, end_versioned
     try:

@@ -70,7 +70,7 @@ cdef class KernelCall:
         """
         cdef PyObject* arguments[STACK_ARGUMENTS]
         cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
-        if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # `out` needs an entry
+        if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # an entry is for `out`
             self.call_unbound(args)
             return
         for i in range(count):
@@ -80,7 +80,7 @@ cdef class KernelCall:
                 self.call_unbound(args)
                 return
         written = self.written
-        # The written arguments are passed a second time, as the arrays for the results.
+        # The written arguments, at the positions `written`, are passed a second time: as `out`, named by `NAMES`.
         out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])
         arguments[count] = <PyObject*>out
         try:

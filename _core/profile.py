@@ -93,10 +93,10 @@ def timing_of(
     """Return the timing of a command.
 
     text: description of the command. seconds: of all runs together. flops: operations of one run. runs: how often it
-    ran in a call. moving: fraction of the measured runs that moved bytes, 0 to 1; a run did not if its begin and end
-    are SKIPPED.
+    ran in a call. moving: fraction of the measured runs that moved bytes, 0 to 1; the others had nothing to do
+    (`SKIPPED`).
     """
-    grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
+    grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)  # others have no workgroups
     nbytes = round(sum(slot.size for slot in command.slots) * runs * moving)
     flops = flops * runs
     return Timing(text, seconds, nbytes, math.prod(grid) * runs, flops.count, flops.type, runs)

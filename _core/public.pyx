@@ -145,7 +145,7 @@ cdef class PublicFunction:
             if name == "out":  # handled by calls before they get here
                 raise InvalidArgumentError(f"@{self.name}: 'out' is given to a call or to prepare, not here")
             position = self.position_of(name)
-            if position < count or position >= self.arg_count:
+            if position < count:
                 raise InvalidArgumentError(
                     f"@{self.name}: argument {position} '{name}' is given twice, by position and by name: "
                     + self.usage())

@@ -185,7 +185,7 @@ cdef class Scheduler:
             caller = caller.next
         calls = caller != NULL
         pyd_unlock(&callers.lock)
-        if calls or pyd_sched_is_inside(self.sched):
+        if calls or pyd_sched_is_inside(self.sched):  # the latter also on the scheduler's threads, which have no Caller
             raise Error(
                 "the threads of a device cannot be ended by a call that runs on it (here by a function that one of its "
                 "kernels imports, or by what Python ran meanwhile): close the device when the call has returned")

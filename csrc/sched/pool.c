@@ -47,9 +47,9 @@ static bool was_idle_at_opening(const pyd_sched_thread_t* self, const pyd_sched_
   return self->has_idled && self->last_idle < slot->opened;
 }
 
-// Measures the delay with which this thread joined the job of |slot|, and derives how much work is worth that delay: a
-// multiple of it. A parked thread gives the threshold for waking threads, a spinning one that for sharing with spinning
-// threads. Only worker 1 measures, so that the thresholds have a single writer.
+// Measures the delay with which this thread joined the job of |slot|, and updates a threshold: a multiple of the
+// delay, at least PYD_SCHED_WORTH_*. A parked thread updates the threshold for waking threads, a spinning one that for
+// sharing with spinning threads. Only worker 1 measures, so that the thresholds have a single writer.
 static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
   if (self->worker != 1 || !was_idle_at_opening(self, slot)) return;
   const uint64_t delay = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
