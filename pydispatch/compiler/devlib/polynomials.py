@@ -29,7 +29,8 @@ def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callabl
     """Return (function(x)/x - lead) / z^order as a function of z = x^2 > 0.
 
     For an odd function this is its series in x^2 without the first coefficient, `lead`: for sin with the lead 1, it is
-    -1/6 + z/120 - ...
+    -1/6 + z/120 - ... With a `lead` that is not the first coefficient, as for erf, the order is 0: the rest has no
+    factor z.
     """
     return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - lead) / z**order
 
@@ -102,8 +103,8 @@ DOUBLE = [
     Spec("PYD_ATANF_P", "", odd(mp.atan, 1), low=0, high=1, degree=14),
     Spec("PYD_SINH_P", "sinh", odd(mp.sinh, 1), low=0, high=1, degree=8),
     Spec("PYD_TANH_P", "tanh", odd(mp.tanh, 1), low=0, high=mp.mpf("0.3026"), degree=12),  # 0.55^2
-    Spec("PYD_ERF_P", "erf", odd(mp.erf, 1, 0), low=0, high=ERF_SQUARED, degree=13),
-    Spec("PYD_ERFF_P", "", odd(mp.erf, 1, 0), low=0, high=ERF_SQUARED, degree=7),
+    Spec("PYD_ERF_P", "erf", odd(mp.erf, 1, order=0), low=0, high=ERF_SQUARED, degree=13),
+    Spec("PYD_ERFF_P", "", odd(mp.erf, 1, order=0), low=0, high=ERF_SQUARED, degree=7),
     Spec("PYD_ERFCXF_P", "", erfcx, low=mp.mpf("0.875"), high=4, degree=13),
     Spec("PYD_RCBRT_P", "", lambda z: 1 / mp.cbrt(z), low=1, high=2, degree=5),
     # Three polynomials of erfcx(x) (1 + 2x) in u = (x - 4)/(x + 4). PYD_ERFCF_P is for erfc in float, x from 0 to 12.

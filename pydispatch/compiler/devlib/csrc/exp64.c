@@ -14,6 +14,8 @@ PYD_HOT double exp2(double x) {
   return pyd_exp_finish(e, x, 0x1.fffffffffffffp+9, -1075.0);
 }
 
+// 10^x = 2^k e^r with k = round(x log2(10)) and r = (x - k log10(2)) ln(10), the pair (r.hi, c). Constants are the sums
+// of _1 and _2.
 PYD_HOT double exp10(double x) {
   double t = pyd_clamp(x, -330.0, 330.0), shifted = t * PYD_LOG2_10_1 + PYD_SHIFT, k = shifted - PYD_SHIFT;
   pyd_dd_t f = pyd_two_sum(t - k * PYD_LOG10_2_1, -k * PYD_LOG10_2_2);

@@ -55,12 +55,12 @@ static unsigned __int128 pyd_quarter_turns(uint64_t m, int first) {
   unsigned __int128 high = (unsigned __int128)(a[0] * m) << 64;
   return high + (unsigned __int128)a[1] * m + (uint64_t)((unsigned __int128)a[2] * m >> 64);
 }
-// fraction 2^-128 as the sum of two doubles.
+// fraction 2^-128 as the sum of two doubles, of the highest 53 bits of its size and of the next 53.
 static pyd_dd_t pyd_fraction(__int128 fraction) {
   double sign = fraction < 0 ? -1.0 : 1.0;
   unsigned __int128 size = fraction < 0 ? -(unsigned __int128)fraction : (unsigned __int128)fraction;
   uint64_t top = (uint64_t)(size >> 64);
-  int zeros = top ? __builtin_clzll(top) : 64;  // the nearest double is 2^-62 of a turn away, so top keeps some bits
+  int zeros = top ? __builtin_clzll(top) : 64;  // in quarter turns, no large x is within 2^-62 of an integer: top > 0
   if (zeros < 64) size <<= zeros;
   uint64_t head = (uint64_t)(size >> 64) >> 11, tail = (uint64_t)(size >> 22) & 0x1fffffffffffff;
   double unit = pyd_power2(-zeros - 53) * sign;
