@@ -213,8 +213,8 @@ class Pipeline:
         """Apply the rewrites of the input phase, then lower the operations of frontends' dialects."""
         self._rewrite("input")
         if self.options.dump:
-            self.options.dump("module.source.mlir", ir.print_module(self.module, _DUMPED_BYTES))
-        self.module = lower_input(self.module, self.options.reading)
+            self.options.dump("module.source.mlir", ir.print_module(self.module, elide_bytes=_DUMPED_BYTES))
+        self.module = lower_input(self.module, self.options.reading)  # `reading`: options of the frontends
 
     def _form(self) -> None:
         """Rewrite the host functions for the targets, derive constants, and form dispatches."""

@@ -211,8 +211,8 @@ class Executables:
         return self._alignments[name]
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
-        """Return the `hal.interface.bindings` of an export: the binding of each tensor operand and result; None if it
-        has no such attribute.
+        """Return the `hal.interface.bindings` of an export, the binding of each tensor operand and result, as its first
+        variant declares them; None if it has no such attribute.
         """
         declarations = self._declarations(executable, export)
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None

@@ -201,7 +201,7 @@ class _Vector(NamedTuple):
     Attributes:
         first: Its first invocation.
         lane: Counter of the loop over its lanes.
-        truths: Values that are true in all lanes -> the constant.
+        truths: Conditions that hold in all lanes -> the constant true, which replaces them.
         values: Value of the original loop -> its value in the loop over lanes; grows as operations are emitted.
     """
 

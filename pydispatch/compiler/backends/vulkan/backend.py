@@ -71,8 +71,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".spv", requires=(), alignment=ALIGNMENT, notes={"dynamic": True})
     start = time.perf_counter()
-    modules, generated = _modules_of(variant)
-    seconds = {"objects" if generated is None else "emit": time.perf_counter() - start}
+    modules, generated = _modules_of(variant)  # generated: None if the modules are the user's objects
+    seconds = {"emit" if generated is not None else "objects": time.perf_counter() - start}
     entries = [_entry(export, modules, variant) for export in variant.exports]  # (index in modules, EntryPoint)
     for export, (module_index, entry) in zip(variant.exports, entries, strict=True):
         _check_export(export, modules[module_index], entry, generated)

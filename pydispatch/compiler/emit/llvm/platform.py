@@ -47,7 +47,7 @@ class Platform(ABC, Generic[F]):
     """Whether indices that fit into 31 bits (`pyd.index_width`) are divided faster in 32 bits."""
 
     has_word_counts: bool = False
-    """Whether the machine truncates the counts of shifts to 32 bits, so that larger ones must be bounded before."""
+    """Whether shifts take only the low 32 bits of their count, so that code must bound larger counts before."""
 
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
@@ -79,7 +79,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def executable_constant(self, emitter: F, key: str, type_: Attribute) -> str:
-        """Return the executable constant that `key` names, as a value of a type."""
+        """Return the executable constant with the name `key` as a value of a type."""
 
     @abstractmethod
     def grid(self, emitter: F, grid_property: str, dimension: int) -> str:
@@ -102,7 +102,8 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def field(self, emitter: F, name: str) -> tuple[str, str]:
-        """Return (LLVM type, operand) of a value that an import requests by `hal.import.fields`: "processor_id".
+        """Return (LLVM type, operand) of a value, such as "processor_id", that the attribute `hal.import.fields` of an
+        import requests.
 
         Raises:
             CompileError: No value has this name.

@@ -67,9 +67,12 @@ class LoopEmitter(ShaderFunction[V], Generic[V]):
         """
         count = iteration_count(loop.bounds)
         most_iterations = most_iterations if count is None else count
+        # An unrolled loop ends at `upper` - (copies - 1) * step: with a step known here, and in signed integers.
         can_unroll = known(loop.bounds[2]) and not loop.is_unsigned and loop.width in self.unrolled_widths
         if can_unroll:
-            copies = self.iterations.unroll_factor(loop.bounds, bool(loop.carried), most_iterations)
+            copies = self.iterations.unroll_factor(
+                loop.bounds, carries_values=bool(loop.carried), most_iterations=most_iterations
+            )
             if copies > 1:
                 return self._unrolled_loop(loop, copies, most_iterations)
         with self.iterations.loop_body(most_iterations):  # code in it is counted as run that often

@@ -148,11 +148,11 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
         by_place_value = divided(loops[digit.loop], digit.place_value)
         if by_place_value is None:
             return None
-        quotient, _ = by_place_value
+        quotient, _ = by_place_value  # loop // place_value
         by_size = divided(quotient, digit.size)
         if by_size is None:
             return None
-        _, new_digit = by_size
+        _, new_digit = by_size  # loop // place_value % size
         terms.append((stride, new_digit))
     return combined(terms)
 

@@ -40,7 +40,8 @@ def erfc(x: Number) -> Number:
     size = x.magnitude().at_most(format.erfc_end)  # from there on erfc is 0
     u = (size - 4.0) / (size + 4.0)  # maps all x >= 0 to the interval from -1 to 1
     scale = fast_sum(2.0 * size, size.new(1.0))  # 1 + 2x as a pair
-    # erfcx(x) as the sum g + g_low. In f32, G is the polynomial "erfc": there, "erfcx" belongs to `erf`.
+    # erfcx(x) as the sum g + g_low. Only f64 `computes_in_pairs`. In f32, G is the polynomial "erfc": "erfcx" belongs
+    # to `erf` there.
     g, g_low = quotient((polynomial(u, "erfcx" if format.computes_in_pairs else "erfc"), size.new(0.0)), scale)
     if format.computes_in_pairs:
         outer = size > 6.0

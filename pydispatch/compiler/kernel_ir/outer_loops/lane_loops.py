@@ -68,8 +68,8 @@ class LaneLoops:
             build: The builder.
             operations: The operations, in order; none if there are only stores.
             stores: Pairs (value, memory): values that are stored at the end of an iteration in memories of the caller.
-            consumer: The operation, such as the terminator of the block, for which the caller emits code that reads the
-                memories of `stores`; None if there is none. A result that is used by it alone needs no other memory.
+            consumer: A later operation, such as the block's terminator, whose operands the caller's code for it reads
+                from the memories of `stores`; None if there is none. A result that it alone uses gets no other memory.
         """
         results = [result for op in operations for result in op.results]
         for result in results:

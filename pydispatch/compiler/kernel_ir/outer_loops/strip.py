@@ -107,7 +107,7 @@ class Strip(LaneLoops):
         stores = list(zip(terminator.operands, memories, strict=True))
         starts = self.lanes.unrolled_starts(op)
         if starts is not None:  # the first counter is the number of the lane
-            self._emit_unrolled(build, op, starts, stores)
+            self._emit_unrolled(build, op, starts)
         else:
             self._emit_counted(build, op, stores)
 
@@ -135,20 +135,20 @@ class Strip(LaneLoops):
         inner.loop(lower, upper, step, (), body)
         inner.end()
 
-    def _emit_unrolled(self, build: Build, op: scf.ForOp, starts: Sequence[int], stores: Stores) -> None:
+    def _emit_unrolled(self, build: Build, op: scf.ForOp, starts: Sequence[int]) -> None:
         """Emit, one after another, the steps of a loop whose first counter is the number of the lane.
 
         In a step, lane l has the counter start + l: in `for j = lane to 16 step 8`, lane 3 has 3 in the first step and
         11 in the second. A lane whose counter is not below the upper bound takes no step.
 
-        starts: counter of lane 0 in each step. stores: pairs (value, memory), stored at the end of a step.
+        starts: counter of lane 0 in each step.
         """
         upper = constant_or_value(op.ub)
         assert isinstance(upper, int)
         for start in starts:
             self.value_in_lane_0[op.body.block.args[0]] = start
             self.width = min(self.lanes.width, upper - start)  # lanes that take part
-            self.emit_block(build, op.body.block, stores)
+            self.emit_block(build, op.body.block, stores=())  # such a loop carries no values
         self.width = self.lanes.width  # code after the loop is for all lanes again
 
     def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:

@@ -72,7 +72,8 @@ def slice_bytes_of(frame: Frame, elements_of_slice: int) -> tuple[int, ...]:
     3071. 0 stands for a binding of which any workgroup may access any byte. `elements_of_slice` is the number of
     adjacent elements that a workgroup computes; 0 if they are not adjacent.
     """
-    new_results = [v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None]
+    # Results that update no argument in place.
+    new_results = [v for v, updated in zip(frame.returned, frame.updated, strict=True) if updated is None]
     tensors = [*frame.tensors, *new_results]  # in the order of the bindings
     is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
     has_packed_elements = any(elements_per_byte(v) > 1 for v in tensors)

@@ -28,7 +28,7 @@ MOST_PARTS, WIDE_SLICE = 8, 32
 
 MOST_SLICE_ELEMENTS = 1024
 """Maximum number of elements of a slice that a workgroup of a CPU writes: longer slices are cut along their last
-dimension. With a smaller one more workgroups visit all slices, with a larger one fewer workgroups are parallel."""
+dimension. Each workgroup visits all slices: a smaller limit means more visits, a larger one fewer workgroups."""
 
 SLICES_OF_A_PART = 4096
 """Number of slices of an ordered update for each part of its destination. Every part visits all slices, which takes

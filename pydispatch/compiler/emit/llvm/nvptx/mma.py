@@ -233,8 +233,9 @@ def _lane_address(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
     body = emitter.body
     right_half = body.times(body.shift_right(lane, 4), 8)  # lane // 16 * 8: 8 for lanes 16 to 31, the last two matrices
     if memref.strides[1] == 1:  # rows are contiguous
-        row, column = body.low_bits(lane, 15), right_half  # (lane % 16, lane // 16 * 8)
-    else:  # (lane // 8 % 2 * 8, lane % 8 + lane // 16 * 8)
+        row, column = body.low_bits(lane, 15), right_half  # row: lane % 16
+    else:
+        # lane // 8 % 2 * 8: 8 for lanes 8 to 15 and 24 to 31, the second and the fourth matrix
         lower_half = body.times(body.low_bits(body.shift_right(lane, 3), 1), 8)
         row, column = lower_half, body.plus(body.low_bits(lane, 7), right_half)
     address = _pointer(emitter, memref, memref.aligned, _offset(emitter, memref, row, column))

@@ -243,8 +243,8 @@ def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
     return callee
 
 
-def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a query for a function: a test at run time for an import, else true: the function is linked."""
+def _is_available(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower the query whether a function is available: a test at run time for an import, else true: it is linked."""
     callee = _callee(emitter, op)
     emitter.define(op.results[0], emitter.platform.import_available(emitter, callee) if is_import(callee) else "true")
 
@@ -270,5 +270,5 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.define(result, unflatten([next(remaining) for _ in components(result.type)], result.type))
 
 
-ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _available}
+ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _is_available}
 """Name of an operation → function that emits LLVM IR for it."""

@@ -252,16 +252,16 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
     widths = [min(SIDE, columns - start) for start in range(0, columns, SIDE)]
     row_bytes, row_counts = [0] * 16, [0] * 16
 
-    def configure(register: int, groups_per_row: int, row_count: int) -> None:
-        """Set the size of a register: a sum has as many bytes as a group (`GROUP_BYTES`), so it counts as one."""
-        row_bytes[register], row_counts[register] = GROUP_BYTES * groups_per_row, row_count
+    def configure(register: int, row_length: int, row_count: int) -> None:
+        """Set the size of a register in `row_bytes` and `row_counts`. A sum has `GROUP_BYTES` bytes, like a group."""
+        row_bytes[register], row_counts[register] = GROUP_BYTES * row_length, row_count
 
     for i, height in enumerate(heights):
-        configure(FIRST_A + i, groups_per_row=steps, row_count=height)
+        configure(FIRST_A + i, row_length=steps, row_count=height)
         for j, width in enumerate(widths):
-            configure(FIRST_SUM + 2 * i + j, groups_per_row=width, row_count=height)
+            configure(FIRST_SUM + 2 * i + j, row_length=width, row_count=height)
     for j, width in enumerate(widths):
-        configure(FIRST_B + j, groups_per_row=width, row_count=steps)
+        configure(FIRST_B + j, row_length=width, row_count=steps)
     return struct.pack("<BB14x16H16B", 1, 0, *row_bytes, *row_counts)
 
 

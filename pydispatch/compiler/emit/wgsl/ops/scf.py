@@ -33,12 +33,12 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     body_arguments = list(after.block.args)  # the values that scf.condition passes on: also the results
     results = [emitter.var(type_) for type_ in emitter.part_types(body_arguments)]
     emitter.define_from_parts(arguments, carried, roots)
-    with emitter.iterations.loop_body(integer(op, MOST_ITERATIONS, default=0) or None):
+    with emitter.iterations.loop_body(integer(op, MOST_ITERATIONS, default=0) or None):  # counts its iterations
         emitter.do("loop {")
         with emitter.scope():
             result_roots = _leave_unless_condition(emitter, op, results)
             emitter.define_from_parts(body_arguments, results, result_roots)
-            emitter.assign(carried, emitter.yielded(after, list(roots)))
+            emitter.assign(carried, emitter.yielded(after, roots))
         emitter.do("}")
     emitter.define_from_parts(list(op.results), results, result_roots)
 

@@ -112,7 +112,7 @@ class _BlockEmitter:
         Columns after the end of the row are replaced by the last column, which several invocations then compute.
         """
         columns = [build.plus(column, LANES * c) for c in range(self.block.columns)]
-        if not self.has_all_columns:  # `end_of_first_columns` is at most the row's end, so that `column` exists
+        if not self.has_all_columns:  # `column` itself is in the row: it is below `end_of_first_columns()`
             columns = [column, *(build.least(c, build.minus(self.row_length, 1)) for c in columns[1:])]
         points = [[*row, c] for row in self.rows for c in columns]
         for point, reduced in zip(points, self._reduce(build, points), strict=True):

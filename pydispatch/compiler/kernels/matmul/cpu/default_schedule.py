@@ -272,7 +272,7 @@ def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) ->
 
 def _is_panel_cached(level: Level, problem: Problem) -> bool:
     """Return whether a panel of B stays in a cache when it is read in place."""
-    tiles = _unpacked_tiles(level, problem, minimizes_passes=False)
+    tiles = _unpacked_tiles(level, problem, minimizes_passes=False)  # passes over B matter only if it is not cached
     return is_panel_cached(level, _panel_in_place(problem, tiles))
 
 

@@ -61,8 +61,8 @@ def _halved_for_workgroups(
     """
     users, tile_rows = problem.b_uses, problem.m or 1  # `users` tiles could use the same columns of B
     matrices_of_b = problem.outer // users  # at different outer indices of B; their tiles share no columns
-    for limit in WORKGROUP_LIMITS:  # first enough workgroups for small tiles, then more for large ones
-        while batch * blocks * block_products > 2 * limit.multiplications:  # twice, as for tiles of a packed B
+    for limit in WORKGROUP_LIMITS:  # first a few workgroups even of small tiles, then more of large ones
+        while batch * blocks * block_products > 2 * limit.multiplications:  # 2: `growth` of a packed B
             workgroups = matrices_of_b * ceil_quotient(users, batch) * ceil_quotient(all_blocks, blocks)
             if workgroups >= limit.workgroups:
                 break

@@ -69,7 +69,8 @@ class PanelWorkgroup(ABC):
     def _emit_by_panel(self, build: Builder, panels: tuple[Index, Index]) -> None:
         """Emit the sums and results of one panel after the other, where all of K is a single chunk.
 
-        `panels` is the first panel and the exclusive end. All panels use the same memory for their sums.
+        `panels` is the first panel and the exclusive end. All panels use the same memory for their sums: `first_total`
+        is 0.
         """
         self._convert_rows(build, first_block=0)
 

@@ -113,7 +113,7 @@ class Problem:
         pay.
         """
         has_known_sizes = self.m is not None and self.n is not None
-        has_single_steps = self.group == 1
+        has_single_steps = self.group == 1  # an instruction multiplies one step of K, not a group of them
         are_contiguous_k = self.is_b_transposed and self.a.is_contiguous_k
         is_computed = not self.b.is_readable_in_place
         return has_known_sizes and has_single_steps and are_contiguous_k and is_computed and self.is_skinny

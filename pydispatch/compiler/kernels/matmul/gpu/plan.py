@@ -142,7 +142,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     a, b = planner.operands(dims.rows, dims.columns, tile)
     # Loads of single elements take registers: a smaller tile is chosen for them, and the operands again for this tile.
     if multiplication.form == "tensor" and min(a.vector_width, b.vector_width) == 1:
-        tile = _tile_of_scalar_loads(tile, are_both_scalar=a.vector_width == b.vector_width)
+        tile = _tile_of_scalar_loads(tile, are_both_scalar=max(a.vector_width, b.vector_width) == 1)
         a, b = planner.operands(dims.rows, dims.columns, tile)
     return Plan(
         contraction=contraction,

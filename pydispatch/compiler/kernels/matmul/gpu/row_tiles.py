@@ -18,8 +18,8 @@ MAX_ROWS = 8
 more registers than small devices have."""
 
 STORED_ROWS = 1
-"""Number of tensors whose elements in a row are stored for later row-wise operations, such as the exponentials of a
-softmax; elements of other tensors are computed again."""
+"""Maximum number of intermediate rows, such as the exponentials of a softmax, that are stored for later row-wise
+operations; others are computed again. With more of them, fewer rows of a workgroup fit into `MAX_BYTES`."""
 
 MAX_BYTES = 15 << 10
 """Maximum size of the rows of a workgroup and their stored values: every device has 16 KiB of workgroup memory, of
