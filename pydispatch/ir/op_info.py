@@ -105,7 +105,7 @@ _SCALAR = replace(_PURE, elementwise=True)  # operations on scalars, and on tens
 _UNORDERED = OpInfo(Effects.UNORDERED)  # may be moved, but not repeated, such as a dispatch
 
 
-def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
+def _associative(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
     """Return the properties of a commutative, associative operation on scalars, such as a sum.
 
     `grouping` is ROUNDED if another order of the operands is rounded differently, as in a sum of floats.
@@ -113,9 +113,9 @@ def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInf
     return replace(_SCALAR, commutative=True, grouping=grouping, identity=identity)
 
 
-def _choosing(identity: Identity) -> OpInfo:
+def _idempotent(identity: Identity) -> OpInfo:
     """Return the properties of a commutative, associative operation with x op x = x, such as a maximum."""
-    return replace(_combining(identity), idempotent=True)
+    return replace(_associative(identity), idempotent=True)
 
 
 def _lowest(bits: int) -> int:
@@ -144,9 +144,9 @@ _OPERATIONS = {
     "affine.apply": _PURE,
     "affine.max": _PURE,
     "affine.min": _PURE,
-    "arith.addf": _combining(-0.0, Grouping.ROUNDED),  # not 0.0: 0.0 + -0.0 is 0.0
-    "arith.addi": _combining(lambda bits: 0),
-    "arith.andi": _choosing(lambda bits: -1),  # all bits
+    "arith.addf": _associative(-0.0, Grouping.ROUNDED),  # not 0.0: 0.0 + -0.0 is 0.0
+    "arith.addi": _associative(lambda bits: 0),
+    "arith.andi": _idempotent(lambda bits: -1),  # all bits
     "arith.ceildivsi": _INTEGER_DIVISION,
     "arith.ceildivui": _INTEGER_DIVISION,
     "arith.constant": replace(_FREE, constant=True),
@@ -154,21 +154,21 @@ _OPERATIONS = {
     "arith.divsi": _INTEGER_DIVISION,
     "arith.divui": _INTEGER_DIVISION,
     "arith.floordivsi": _INTEGER_DIVISION,
-    "arith.maximumf": _choosing(-math.inf),
-    "arith.maxnumf": _choosing(math.nan),  # it returns the other operand
-    "arith.maxsi": _choosing(_lowest),
-    "arith.maxui": _choosing(lambda bits: 0),
-    "arith.minimumf": _choosing(math.inf),
-    "arith.minnumf": _choosing(math.nan),
-    "arith.minsi": _choosing(lambda bits: -1 - _lowest(bits)),  # the greatest signed number
-    "arith.minui": _choosing(lambda bits: -1),  # all bits: the greatest unsigned number
-    "arith.mulf": _combining(1.0, Grouping.ROUNDED),
-    "arith.muli": _combining(lambda bits: 1),
-    "arith.ori": _choosing(lambda bits: 0),
+    "arith.maximumf": _idempotent(-math.inf),
+    "arith.maxnumf": _idempotent(math.nan),  # it returns the other operand
+    "arith.maxsi": _idempotent(_lowest),
+    "arith.maxui": _idempotent(lambda bits: 0),
+    "arith.minimumf": _idempotent(math.inf),
+    "arith.minnumf": _idempotent(math.nan),
+    "arith.minsi": _idempotent(lambda bits: -1 - _lowest(bits)),  # the greatest signed number
+    "arith.minui": _idempotent(lambda bits: -1),  # all bits: the greatest unsigned number
+    "arith.mulf": _associative(1.0, Grouping.ROUNDED),
+    "arith.muli": _associative(lambda bits: 1),
+    "arith.ori": _idempotent(lambda bits: 0),
     "arith.remf": _DIVISION,
     "arith.remsi": _INTEGER_DIVISION,
     "arith.remui": _INTEGER_DIVISION,
-    "arith.xori": _combining(lambda bits: 0),
+    "arith.xori": _associative(lambda bits: 0),
     "flow.dispatch": _UNORDERED,
     "flow.dispatch.region": _UNORDERED,
     "flow.dispatch.tie_shape": _FREE,

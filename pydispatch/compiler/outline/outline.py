@@ -208,7 +208,7 @@ class Outline:
         """Map values of the host that the group reads to those of the function with the empty body `body`.
 
         The operations that compute them are appended to `body`. For a group that reads %a : tensor<?x?xf32>, with the
-        sizes %n and 4 (dynamic in its type, but known to be 4), these are
+        sizes %n and 4 as terms (`self.dims`; an int is a size that is dynamic in the type, but known), these are
 
             %c4 = arith.constant 4 : index
             %tied = tie_shape %arg0{%arg_n, %c4}
@@ -237,8 +237,7 @@ class Outline:
         for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
             argument.name_hint = value.name_hint
             mapping[value] = argument
-        # A tensor with dynamic sizes is replaced by the result of an operation that states them. `self.dims` has these
-        # sizes as terms; a term is an int if analysis knows the size, although the type of the tensor does not.
+        # A tensor with dynamic sizes is replaced by the result of an operation that states them.
         for tensor in self.tensors:
             if self.dims[tensor]:
                 dims = [size(t) for t in self.dims[tensor]]

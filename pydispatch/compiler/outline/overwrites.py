@@ -121,6 +121,7 @@ def stale_reader(
     root, written_slices = _location_of(destination, is_outer)
     if op.name == "tensor.insert_slice":
         written_slices = [*written_slices, op]
+    # A tensor that `result` is inserted into has the new elements, too.
     with_new_elements = _updated(result, is_outer, follows_inserted=True)
     # Check the reads of all other tensors in the same memory.
     for value in _updated(root, is_outer):
@@ -130,7 +131,7 @@ def stale_reader(
         for use in value.uses:
             is_tile = _is_tile(use)
             if use.operation is not op and (is_tile or _is_read_from_memory(use, is_outer)):
-                # Tiles that are computed in place are taken to be different ones, unless their slices are static.
+                # Slices that are not static are taken to overlap, but not those of tiles that are computed in place.
                 may_overlap = _nested_overlap(written_slices, read_slices, if_unknown=not is_tile)
                 if may_overlap and _may_execute_after(use.operation, op, value):
                     return use.operation

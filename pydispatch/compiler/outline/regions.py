@@ -184,7 +184,7 @@ class RegionKernel(OutlinedKernel):
         block = self.region.body.block
         end = block.last_op
         assert end is not None
-        roots = [base_of(v) for v in end.operands]  # the tensors that the results overwrite
+        roots = [base_of(v) for v in end.operands]  # for each result the tensor that it overwrites, or itself
         tied = self._emit_result_memrefs(end, roots)  # for each result the operand that it overwrites, or -1
         self.translate(list(block.ops)[:-1])  # without the terminator
         for value, root in zip(end.operands, roots, strict=True):

@@ -104,7 +104,7 @@ def _exactly(pipe: Any, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _without_packages(error: Exception) -> Exception:
+def _explain_missing_package(error: Exception) -> Exception:
     """Return a CompileError with a remedy for a process that could not import a package; other errors unchanged."""
     if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
         what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
@@ -162,7 +162,7 @@ class Process:
             try:
                 self._info = cast("dict[str, Any]", self._answer())
             except Exception as error:
-                self._failure = error = _without_packages(error)
+                self._failure = error = _explain_missing_package(error)
                 self.kill()
                 raise error from None
         return self._info

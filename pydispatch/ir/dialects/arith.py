@@ -209,7 +209,7 @@ class Rounding(CustomDirective):
 # Part of an assembly format without text: it sets the types of `lhs` and `rhs` to that of the result, parsed before.
 _SAME = "custom<SameTypes>(type($lhs), ref(type($result))) custom<SameTypes>(type($rhs), ref(type($result)))"
 _SELECTED = "custom<SelectTypes>(type($cond), type($result))"
-"""Types of a select: that of the result, after that of the condition unless it is i1: `vector<4xi1>, vector<4xf32>`."""
+"""Types of a select: `f32`, the result's; after a condition type other than i1: `vector<4xi1>, vector<4xf32>`."""
 _TO = "attr-dict `:` type($input) `to` type($result)"
 """Attributes and types of a cast: `: f32 to f64`."""
 _FASTMATH = "(`fastmath` `` $fastmath^)?"

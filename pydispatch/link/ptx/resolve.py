@@ -80,8 +80,9 @@ class Resolver:
         seen: set[tuple[int, int]] = set()  # module and first token of statements, which may declare several variables
         while pending:
             key = self.resolved(*pending.popleft())
+            # A name without a definition, or with one in the kernel, needs no definition of a library.
             if key is not None and key not in self.linked and key.module != KERNEL:
-                self.linked[key] = None
+                self.linked[key] = None  # adds to an ordered set
                 item = self.item(key)
                 if (key.module, item.begin) not in seen:
                     seen.add((key.module, item.begin))

@@ -168,7 +168,7 @@ class BareOrdinal(Index):
             parser.parse_punctuation("]")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the index of the constant as `[0]` if the operation has no layout, the form of older releases."""
+        """Print the index of the constant as `[0]` if the operation has no layout; else `Ordinal` prints it."""
         if not self.layout.is_present(op):
             state.should_emit_space, state.last_was_punctuation = False, True  # no blank before the bracket's content
             with printer.in_square_brackets():

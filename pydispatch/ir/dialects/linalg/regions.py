@@ -209,7 +209,8 @@ class MapForm(CustomDirective):
         # Braces before the arguments of a region, or after the operands of the abbreviation, are attributes.
         if payload is not None or parser._current_token.text == "{":
             self.attributes.parse(parser, state)
-        if payload is not None and outputs:  # the abbreviation; its result has the element type of the first output
+        # The abbreviation. Its result has the element type of the first output: without outputs, a region is required.
+        if payload is not None and outputs:
             # The tensors whose elements the body takes, and the order in which these are operands of its operation.
             argument_types, operand_order = self.short_body_arguments(inputs, outputs)
             body = payload_body(payload, argument_types, operand_order, outputs[0])

@@ -204,3 +204,4 @@ class RematerializeOp(IRDLOperation):
 
 
 OPERATIONS: list[type[Operation]] = [MmaOp, RematerializeOp]
+"""Operations of this file, which dialect.py adds to the dialect."""

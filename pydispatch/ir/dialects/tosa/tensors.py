@@ -132,6 +132,6 @@ CALLS: list[type[Operation]] = [
         identifier=TEXT, config=TEXT,
     ),
 ]  # fmt: skip
-"""Calls of operations that TOSA does not define."""
+"""Calls of operations that TOSA does not define, with any number of operands (0 to MANY) and of results (None)."""
 
 OPERATIONS = [*ELEMENTWISE, *PRODUCTS, *ARRANGEMENTS, *SIZES, *CALLS]
