@@ -307,10 +307,9 @@ class Scheduler:
         preempted sequence has lost the keys and values of the tokens that it has generated, and recomputes them: until
         it has reached the last of these tokens, each sampled token is replaced by the generated one.
 
-        Example: a prompt of 3 tokens, and the generated tokens [7, 8] of a preempted sequence, of which `prefill` has
-        computed the prompt again: `computed` is 3, and the argument of the row is 7. This call makes `computed` 4; the
-        sampled token would have index 1, so 8 = generated[1] is the next argument. The call after it makes `computed`
-        5; the sampled token has index 2, so it is new, and is delivered.
+        Example: a preempted sequence with a prompt of 3 tokens has generated [7, 8]. `prefill` has computed the prompt
+        again: `computed` is 3, and the argument of the row is 7. This call samples generated[1], which is known: the
+        next argument is 8. The next call, with `computed` 4, samples generated[2], which is new, and is delivered.
 
         A page that becomes full is published, so that other sequences with the same tokens can use it.
         """

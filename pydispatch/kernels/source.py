@@ -221,9 +221,10 @@ class Source:
         """Return the object that an annotation evaluates to, also under `from __future__ import annotations`."""
         # An annotation that is no string was evaluated when the function was defined. Its names may be variables of an
         # enclosing function that the function itself does not use, so that its closure lacks them.
-        for name, value in self.function.__annotations__.items():
-            if not isinstance(value, str) and any(a.arg == name and a.annotation is node for a in self.tree.args.args):
-                return value
+        parameter = next((a.arg for a in self.tree.args.args if a.annotation is node), "")
+        value = self.function.__annotations__.get(parameter, "")
+        if not isinstance(value, str):
+            return value
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         expression = compile(ast.Expression(ast.fix_missing_locations(node)), self.file, "eval")

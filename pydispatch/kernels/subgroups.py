@@ -48,7 +48,7 @@ class Subgroups(Coverage):
             node: The call of the operation.
             value: This invocation's value.
             has_changing_lane: Whether the call is a shuffle whose lane depends on memory. The lane is then stored, too,
-                since other invocations may write that memory after they have met.
+                since other invocations may write that memory in the next phase.
         """
         is_ballot = self._exchange_of(node) is functions.subgroup_ballot
         if is_ballot:  # a ballot takes the truth of the value
@@ -56,7 +56,9 @@ class Subgroups(Coverage):
         self._publish_value(node, value)
         if has_changing_lane:
             lane = self._lane(node)
-            self._publish_value(node.args[1], cast(self.writer, lane, "i32") if isinstance(lane, Literal) else lane)
+            if isinstance(lane, Literal):  # it has no type of its own
+                lane = cast(self.writer, lane, "i32")
+            self._publish_value(node.args[1], lane)
 
     def _publish_value(self, node: ast.AST, value: Scalar) -> None:
         """Emit the store of this invocation's value of a node (a call, or a lane) into workgroup memory.

@@ -214,6 +214,7 @@ def _sqrt(z: Element) -> Element:
 def _sinh(z: Element) -> Element:
     """Return sinh(x + yi) = sinh x cos y + i cosh x sin y."""
     x, y = z.real, z.imag
+    # For y = 0, cosh x may be infinite, and its plain product with sin 0 would be NaN; cos 0 is 1.
     return (x.unary("sinh") * y.unary("cos")).with_imag(_times_sine(x.unary("cosh"), y))
 
 

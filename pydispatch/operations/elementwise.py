@@ -305,7 +305,7 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
         if name not in _ON_SIZES:
             return None
-        # Sums and products that wrap around are those of the exact numbers, wrapped around; other results are not.
+        # Results of `_WRAPPING` functions are right once wrapped, below; others only if `dtype` holds the sizes.
         if name not in _WRAPPING and not all(_holds_sizes(builder, t.known_integers() or (), dtype) for t in tensors):
             return None
         function_of_sizes = _FUNCTIONS_OF_SIZES.get(name)

@@ -129,7 +129,7 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     columns = [reshape(builder, column, x.shape[:-1]) for column in slices]
 
     def join(*elements: Element) -> Element:
-        """Return one element with the bits of several."""
+        """Return a `dtype` element with the bits of several, lowest first. `narrow`, `wide`: types of their bits."""
         total = elements[0].bitcast(narrow).to(wide)
         for n, element in enumerate(elements[1:], 1):
             total = total | element.bitcast(narrow).to(wide).binary("shift_left", n * narrow.bits)
@@ -142,8 +142,8 @@ def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Split the bits of complex numbers into smaller ones of type `dtype`, lowest bits first, along a new last axis."""
     parts = [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
     split_parts = [split_bits(builder, part, dtype.real) for part in parts]
-    # As in memory: what the real part is split into, then the imaginary part. Real and imaginary parts of the smaller
-    # numbers alternate there.
+    # The real part is split into r0, r1, the imaginary part into i0, i1. As in memory, with the order r0, r1, i0, i1,
+    # the smaller numbers are r0 + r1 i and i0 + i1 i.
     pairs = concat(builder, split_parts, x.rank)
     real, imag = (slice_axis(builder, pairs, x.rank, start, pairs.shape[-1], stride=2) for start in (0, 1))
     return complex_of(builder, real, imag)

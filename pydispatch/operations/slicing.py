@@ -128,7 +128,7 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     non_empty = [t for t in tensors if t.shape[axis] != 0]
     if len(non_empty) <= 1:  # the result is that tensor, or an empty one like the first
         return non_empty[0] if non_empty else first
-    parts = zip(*(builder.parts(t) for t in non_empty), strict=True)
+    parts = zip(*(builder.parts(t) for t in non_empty), strict=True)  # the values; if complex, real and imaginary parts
     result = tensor_type(first.dtype.element, shape)
     return builder.wrap(
         first.dtype, shape, *(builder.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts)

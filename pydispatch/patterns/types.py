@@ -59,12 +59,9 @@ class DType:
         """Return the type of a tensor of these sizes: `f32["n", 4]`."""
         sizes = shape if isinstance(shape, tuple) else (shape,)
         for size in sizes:
-            if (
-                not (size is None or isinstance(size, (int, str, ComputedSize)))
-                or isinstance(size, bool)
-                or (isinstance(size, int) and size < 0)
-                or (isinstance(size, str) and not size.isidentifier())
-            ):
+            is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 0
+            is_name = isinstance(size, str) and size.isidentifier()
+            if not (size is None or is_count or is_name or isinstance(size, ComputedSize)):
                 raise InvalidArgumentError(
                     f"a size is a number, a name or None, got {size!r}: write {self.name}['n', 4]"
                 )
@@ -86,7 +83,7 @@ class DType:
             bits = single.view(np.uint32) | np.where(np.isnan(single), np.uint32(0x00400000), np.uint32(0))
             return (bits & np.uint32(0xFFFF0000)).view(np.float32)
         numpy_name = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
-        dtype = np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}")
+        dtype = np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}")  # "u8" is NumPy's "uint8"
         is_truncated = dtype.kind in "iu" and np.asanyarray(value).dtype.kind == "f"
         return _truncated(value, dtype) if is_truncated else dtype.type(value)
 

@@ -100,7 +100,10 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
     values = list(first)
 
     def step(*lead: int) -> list[Any]:
-        """Run the body once, and return its results in the types of the initial values. `lead` is the iteration."""
+        """Run the body on `values`, and return its results in the types of `first`, the initial values.
+
+        `lead` is the iteration in a counted loop.
+        """
         results = _listed(body(*lead, *values))
         # Surplus values are passed on as they are, so that the next call of the body fails for their number.
         return [*map(_in_type_of, first, results), *results[len(first) :]]

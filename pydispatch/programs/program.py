@@ -114,7 +114,7 @@ class ProgramSource:
             CompileError: The function uses something that programs lack; the error has the line.
             InvalidArgumentError: A static parameter has no value. Exceptions of the function are raised unchanged.
         """
-        self._require_statics()
+        self._require_static_values()
         if current() is not None:
             raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
         state_names = {} if state_names is None else state_names
@@ -124,7 +124,7 @@ class ProgramSource:
         self.has_state = trace.states is not None
         return trace.module
 
-    def _require_statics(self) -> None:
+    def _require_static_values(self) -> None:
         """Raise InvalidArgumentError if a static parameter has no value."""
         missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
         if missing is not None:
@@ -139,7 +139,8 @@ class ProgramSource:
 
         Raises as `module`, and may be called while another program is traced.
         """
-        self._require_statics()
+        self._require_static_values()
+        # The module of this trace is not used, only its types.
         results = self._trace_function(weights="embed", state_names={}).results
         return {
             name: TensorType(_annotated(result.dtype), tuple(map(_annotated_size, result.shape)))

@@ -42,7 +42,7 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
     assert isinstance(op, scf.ForOp)
     trace = cotangents.trace
     used = (operand for inner in op.body.walk() for operand in inner.operands)
-    # Only values from outside are active here; `_backward_body` differentiates the values of the body.
+    # Values that depend on an input. Values of the body are not active here: `_backward_body` differentiates them.
     captured = list(dict.fromkeys(value for value in used if value in cotangents.active))
     if not all(isinstance(value.type, TensorType) for value in captured):
         raise cotangents.refuse(
@@ -50,9 +50,9 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
         )
     floats = [index for index, value in enumerate(op.iter_args) if is_float(value)]  # others have no cotangents
     # The initial values of the backward loop: for carried values the cotangents of the results, for captured ones 0.
-    starts = [cotangents.of(op.results[index]) or cotangents.zeros(op.results[index]) for index in floats]
-    totals = [cotangents.zeros(value) for value in captured]
-    initial = [trace.value(tensor) for tensor in (*starts, *totals)]
+    of_results = [cotangents.of(op.results[index]) or cotangents.zeros(op.results[index]) for index in floats]
+    zero_sums = [cotangents.zeros(value) for value in captured]
+    initial = [trace.value(tensor) for tensor in (*of_results, *zero_sums)]
     count = op.ub  # all loops of programs count from 0 by 1, so the upper bound is the number of iterations
     last = trace.add(arith.SubiOp(count, trace.index(1))).result
     targets = [*(op.iter_args[index] for index in floats), *captured]  # the values that `initial` has cotangents of

@@ -88,11 +88,12 @@ def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tens
 
 
 def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
-    """Return the i64 index of the largest (`name` is "max") or smallest ("min") element along an axis, which must have
-    elements unless the result has none.
+    """Return the i64 index of the largest (`name` is "max") or smallest ("min") element along an axis.
+
+    The axis must not be empty, unless the result is.
     """
     axis = call.axis(call.integer("axis", 0), x.rank)
-    require_elements(call.b, x, [axis], (*x.shape[:axis], *x.shape[axis + 1 :]))
+    require_elements(call.b, x, [axis], shape=(*x.shape[:axis], *x.shape[axis + 1 :]))  # the result's, without the axis
     keep, last = call.flag("keepdims", default=True), call.flag("select_last_index")
     return reductions.arg_reduce(call.b, name, x, axis, keep, I64, last)
 
