@@ -149,7 +149,9 @@ class Encoder:
             [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.append(_sizes(p.shape)), 0]
             for p in program.parameters.values()
         ])  # fmt: skip
-        self.records(Table.DERIVATIONS, [[self.functions[id(f)], first, 0, 0] for f, first in program.derived])
+        self.records(Table.DERIVATIONS, [
+            [self.functions[id(f)], first_constant, 0, 0] for f, first_constant in program.derived
+        ])  # fmt: skip
         self.records(Table.COMMANDS, [
             [*string(c.name), self.append(self.operands(c)), len(c.operands), 0, 0] for c in program.commands
         ])  # fmt: skip

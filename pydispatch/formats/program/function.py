@@ -273,8 +273,9 @@ class ProgramFunction:
             grid: Registers with the workgroup counts for x, y and z.
             constants: Registers with the constants; HIGH_WORD added to a register selects its upper 32 bits.
             bindings: Buffer ranges that the kernel accesses.
-            tile_groups: Workgroups per tile in a tile-fused dispatch sequence (run tile by tile); 0 outside of one.
-            follows: Whether the dispatch continues the sequence of the previous command.
+            tile_groups: Workgroups per tile in a tile-fused sequence: dispatches that run tile by tile, so that tiles
+                between them stay in the cache. 0 outside of one. It is operand b of the instruction.
+            follows: Whether the dispatch continues the sequence of the previous command: the instruction's modifier.
         """
         self.command(Dispatch(export, grid, constants, bindings), b=tile_groups, modifier=int(follows))
 

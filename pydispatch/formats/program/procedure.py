@@ -245,8 +245,8 @@ class Procedure:
     ) -> None:
         """Append a step that assigns a view of the bytes of `source`, with another shape, to the slot `target`.
 
-        `dims` and `offset` are scalar slots; the offset is in bytes, NONE for 0. `last_uses` lists `source` if no later
-        step reads it: then the step empties the slot.
+        `dims` and `offset` are scalar slots, stored in the pool; the offset is in bytes, NONE for 0. `last_uses` lists
+        `source` if no later step reads it: then `source` gets the flag LAST_USE, and the step empties the slot.
         """
         self._step(Step.VIEW, target, *self._with_last_use([source], last_uses), self._push([offset, *dims]))
 

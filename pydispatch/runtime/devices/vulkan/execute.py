@@ -79,7 +79,10 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         recordings = self.recordings(device_plan)
 
         def prepare() -> RecordedBuffer:
-            """Return a cached recording of the plan, or record the plan: if none is cached, or it may be outdated."""
+            """Return a cached recording of the plan, or record the plan: if none is cached, or it may be outdated.
+
+            `Context.run` calls this under the lock that `record` needs.
+            """
             recording = recordings.take(key)
             if recording is None or recording.epoch != context.pool.epoch:
                 recording = self.record(device_plan, blocks, constants, fill_patterns)

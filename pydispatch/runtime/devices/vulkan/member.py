@@ -127,7 +127,7 @@ class SpirvMember:
         return ordinal < len(self.spilled) and self.spilled[ordinal]
 
     def is_watched(self, ordinal: int) -> bool:
-        """Return whether the shader of an export reports in a buffer that the device ended a loop early."""
+        """Return whether an export reports loops that the device ended early. Exports beyond the list do not."""
         return ordinal < len(self.watched) and self.watched[ordinal]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:

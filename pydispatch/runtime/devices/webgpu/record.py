@@ -192,15 +192,17 @@ class PassRecorder:
         """
         pieces = self.recording.pieces
         is_pass_open = bool(pieces) and type(pieces[-1]) is list  # a list of launches is a compute pass
-        if not is_pass_open or self._last_piece_is_timed():
+        if not is_pass_open or self._last_piece_is_timed():  # a timed pass gets no further launches
             pieces.append([])
-        groups: list[tuple[int, Any]] = []  # filled when recording ends, once the uniform buffer exists
+        uniform_groups: list[tuple[int, Any]] = []  # `finish` fills it, once the uniform buffer exists
         for group_index, words in uniforms.items():
             # A uniform buffer begins at a multiple of the device's alignment and is bound in multiples of 16 bytes.
             bound_bytes = _rounded_up(len(words), 16)
-            self.pending_uniforms.append(PendingUniform(groups, group_index, len(self.uniform_bytes), bound_bytes))
+            self.pending_uniforms.append(
+                PendingUniform(uniform_groups, group_index, len(self.uniform_bytes), bound_bytes)
+            )
             self.uniform_bytes += words.ljust(_rounded_up(len(words), self.context.uniform_alignment), b"\0")
-        pieces[-1].append((pipeline, group, groups, *grid))
+        pieces[-1].append((pipeline, group, uniform_groups, *grid))
 
     def _last_piece_is_timed(self) -> bool:
         """Return whether the last piece belongs to a command that is recorded completely and timed by itself.

@@ -183,11 +183,11 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     new_access = tuple.__new__  # MemoryAccess(...) is a Python call, which the fast path avoids
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
-        """Resolve register plus offset: first in the allocation of the previous access, then in any memory.
+        """Resolve register `base` plus `offset`: first in the allocation of the previous access, then in any memory.
 
         An address is inside of `previous`, the allocation of an earlier access, if the base register is at most
-        `largest_offset` above `base_of_first_byte`. An access has a power of two of bytes, and `alignment_mask` is one
-        less.
+        `largest_offset` above `base_of_first_byte`, from which `offset` is already subtracted. An access has a power of
+        two of bytes, and `alignment_mask` is one less.
 
         regs: the registers of the frame, by slot.
         """

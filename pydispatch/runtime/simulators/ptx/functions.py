@@ -21,8 +21,8 @@ HOST = ("vprintf", "__assertfail", "__assert_fail")
 _FORMAT = re.compile(r"%([-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?)(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 """A conversion specifier of C's printf: its groups are the flags, width and precision, the length modifier, and the
 kind. An asterisk stands for a width or precision that is an argument."""
-_PYTHON_KINDS = {"u": "d", "i": "d", "a": "g", "A": "G"}
-"""Kinds of C's printf that Python's % operator lacks or has for other values → the kinds that format them there.
+_PYTHON_KINDS = {"u": "d", "a": "g", "A": "G"}
+"""Kinds of C's printf that Python's % operator lacks, has for other values (a) or calls obsolete (u) → the kinds used.
 Hexadecimal floats (a, A) become decimal ones."""
 
 

@@ -154,8 +154,9 @@ class RaceDetector:
             self._warp_syncs[int(warp)] = self._warp_syncs.get(int(warp), 0) + 1
 
     def _blocks(self, frame: Frame, threads: Any) -> Any:
-        """Return the index in the launch of the block of each thread. threads: indices in the frame's batch."""
-        return frame.batch.first + threads // frame.batch.threads_per_block
+        """Return the block of each thread, as an index in the launch. threads: indices in the frame's batch."""
+        first_block = frame.batch.first
+        return first_block + threads // frame.batch.threads_per_block
 
     def _threads(self, frame: Frame, threads: Any) -> Any:
         """Return the index in the launch of each thread. threads: indices in the frame's batch."""
