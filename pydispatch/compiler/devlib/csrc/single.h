@@ -66,7 +66,7 @@ PYD_INLINE pyd_exps_t pyd_exps_parts_of_sum(float x, float low) {
   pyd_reduced_exps_t reduced = pyd_reduced_exps(x);
   return (pyd_exps_t){pyd_expm1s_reduced(reduced.r + low), reduced.k};
 }
-// e^x. Beyond the bounds it is 0 or infinity.
+// e^x = 2^k (1 + m), m being e^r - 1 for x = k log 2 + r. Beyond the bounds it is 0 or infinity.
 PYD_INLINE float pyd_exps(float x) {
   pyd_exps_t e = pyd_exps_parts(pyd_clamps(x, -104.0f, 89.0f));
   return pyd_scales(1.0f + e.m, e.k);
