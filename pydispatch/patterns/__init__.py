@@ -280,13 +280,14 @@ def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
 def matcher(function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
     """Create a pattern from a function over one operation. Without `function`, return a decorator with these options.
 
-    Its argument is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It returns None
-    or a string (why it does not match), or the (inputs, outputs) to replace, each a list of values.
+    The argument of `function` is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It
+    returns None or a string (why it does not match), or the (inputs, outputs) to replace, each a list of values.
     """
     _check("matcher", function, benefit, phase)
     if function is None:
         return lambda f: matcher(f, benefit=benefit, phase=phase)
-    return Pattern(function.__name__, (), outputs=(), benefit=benefit, phase=phase, match_op=function)
+    # `match_op` returns the inputs and outputs of each match.
+    return Pattern(function.__name__, inputs=(), outputs=(), benefit=benefit, phase=phase, match_op=function)
 
 
 def exp(x: Any) -> Any:

@@ -118,20 +118,21 @@ class Search:
         states: list[SearchState] = []
         if seconds:
             incomplete = [tunable for tunable in tunables if tunable not in entries or not entries[tunable].complete]
-            states = self._measure_defaults(incomplete, entries)
+            states = self._measure_defaults(incomplete, stored=entries)
         # Search the tunables, those with the largest weights first.
         begin = self.clock()
         end = begin + seconds
         weights = [state.default_us * state.tunable.calls for state in states]
-        left = total = sum(weights)  # left: weights of the tunables that have not been searched
+        weight_left = total = sum(weights)  # weight_left: of the tunables that have not been searched
         heaviest_first = sorted(zip(weights, states, strict=True), key=lambda pair: -pair[0])
         for rank, (weight, state) in enumerate(heaviest_first):
             now = self.clock()
             if now >= end and rank > 0:  # the heaviest one is measured in any case
                 break
             # The time that is left is shared in proportion to the weights of the tunables that are left.
-            self._improve(state, now + (end - now) * weight / left if left else end)
-            left -= weight
+            end_of_share = now + (end - now) * weight / weight_left if weight_left else end
+            self._improve(state, end_of_share)
+            weight_left -= weight
             # Compares the best configuration with the default once more; the default remains unless the other one is
             # faster.
             self._confirm(state)
@@ -156,10 +157,10 @@ class Search:
             return None  # the compiler has changed its configurations since
         return entry
 
-    def _measure_defaults(self, tunables: Sequence[Tunable], entries: dict[Tunable, Measurement]) -> list[SearchState]:
+    def _measure_defaults(self, tunables: Sequence[Tunable], stored: dict[Tunable, Measurement]) -> list[SearchState]:
         """Measure the defaults of tunables, and return the states of those that can be measured.
 
-        A tunable with a stored measurement in `entries` continues from its best configuration. `chosen` of a state is
+        A tunable with a measurement in `stored` continues from its best configuration. `chosen` of a state is
         the best configuration so far, and `tried` has the names of those that were measured.
         """
         states = []
@@ -177,7 +178,7 @@ class Search:
             )  # fmt: skip
             states.append(state)
         for state in states:
-            entry = entries.get(state.tunable)
+            entry = stored.get(state.tunable)
             if entry is not None and entry.chosen != state.tunable.default:
                 self._resume(state, entry)
         return states

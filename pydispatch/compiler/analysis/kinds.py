@@ -203,8 +203,8 @@ def size_operands(op: Operation) -> Sequence[SSAValue]:
 
 
 def is_duplicable(op: Operation) -> bool:
-    """Return whether the operation is copied into every group that reads it: a view, or an inexpensive operation that
-    makes a large tensor of a small one.
+    """Return whether the operation is copied into every group that reads it: a view, or an operation that needs a
+    dispatch, but whose elements are no more expensive to compute again than to load.
     """
     rule = rule_of(op)  # how the operation computes tensors; None for an operation without tensors
     if rule is None:

@@ -13,6 +13,6 @@ from pydispatch.compiler.tensor_ops.rule import View
 @cache
 def tensor_rules() -> Rules:
     """Return the functions that lower operations with tensors, by the operation's name."""
-    # An operation whose rule is a `View`, also one of an extension, needs no row of its own.
-    by_rule = {name: views.view for name, rule in rules_by_name().items() if isinstance(rule, View)}
-    return {**by_rule, **calls.ROWS, **dispatches.ROWS, **fills.ROWS, **views.ROWS}
+    # An operation whose `TensorOp` is a `View`, also one of an extension, needs no entry in a table ROWS.
+    of_views = {name: views.view for name, tensor_op in rules_by_name().items() if isinstance(tensor_op, View)}
+    return {**of_views, **calls.ROWS, **dispatches.ROWS, **fills.ROWS, **views.ROWS}

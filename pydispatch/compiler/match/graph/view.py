@@ -116,20 +116,20 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
 
 
 def _plain_nodes(op: Operation) -> list[Node]:
-    """Create a node for each result of an operation that has no normal form: it matches operations of its own name.
+    """Create a node for each result of an operation without a lowering to generics.
 
-    Its children are the operands, without those that only state sizes, and the values from outside that its regions
-    read.
+    It matches operations of its own name. Its children are the operands, without those that only state sizes, and the
+    values from outside that its regions read.
     """
     key, commutes, swapped = operation_key(op)  # swapped: `a < b` has the key of `b > a`
-    captured: list[SSAValue] = []  # the values from outside that regions read: region_key() appends them
-    regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
-    parts = [(name, str(value)) for name, value in sorted(op.properties.items())]  # for messages about differences
     compared_count = COMPARED_OPERANDS.get(op.name)  # None, so that the slice has all operands, for most operations
+    captured: list[SSAValue] = []
+    regions = tuple(expressions.region_key(op, captured)) if op.regions else ()  # region_key() fills `captured`, too
     children = [*operands[:compared_count], *captured]
     # Keys of results do not contain the operands: operands are compared as children.
     keys = [intern_key(("op", key, regions, i)) for i in range(len(op.results))]
+    parts = [(name, str(value)) for name, value in sorted(op.properties.items())]  # for messages about differences
     return [
         Node(id_, children, r.type, op=op, label=op.name, value=r, commutative=commutes, parts=parts)
         for id_, r in zip(keys, op.results, strict=True)

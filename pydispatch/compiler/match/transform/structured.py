@@ -122,9 +122,9 @@ def _operand_handler(
     def handler(interpreter: Interpreter, op: Any, env: Env) -> None:
         """Bind each result, by its type, to the selected inputs or outputs, to their maps or to their producers.
 
-        The arguments of `_operand_handler` state whether `op` selects inputs or outputs. Reject the operation of the
-        program if it has none at a selected position, or if `op` requires a map to be a permutation or projected
-        permutation, and it is none.
+        `values_of`, `first_map` and `kind`, arguments of `_operand_handler`, state whether `op` selects inputs or
+        outputs. Reject the operation of the program if it has none at a selected position, or if `op` requires a map
+        to be a permutation or projected permutation, and it is none.
         """
         root, structure = _structured_root(interpreter, op, env)
         values = values_of(structure)
@@ -132,17 +132,17 @@ def _operand_handler(
         if picked is None:
             reject(f"expected more {kind}s than {len(values)}", root)
         # The checks of maps that the attributes select.
+        maps = structure.maps[first_map(structure) :]  # of all values, in their order
         for i in picked:
-            map = structure.maps[first_map(structure) + i]
             for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
-                if flag in op.attributes and not holds(map):
-                    reject(f"{kind} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
+                if flag in op.attributes and not holds(maps[i]):
+                    reject(f"{kind} {i}: expected a {flag.replace('_', ' ')}, got {maps[i]}", root)
         # The results, each by its type.
         for result in op.results:
             if result.type.name == "transform.any_value":
                 env[result] = [values[i] for i in picked]
             elif result.type.name == "transform.affine_map":
-                env[result] = [structure.maps[first_map(structure) + i] for i in picked]
+                env[result] = [maps[i] for i in picked]
             else:
                 env[result] = [_producer(values[i], kind, i, root) for i in picked]
 

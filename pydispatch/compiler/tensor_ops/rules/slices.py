@@ -211,6 +211,7 @@ def _dims_of_slice(op: Any, slice_type: TensorType[Attribute]) -> list[int]:
 
     The type may lack dimensions in which the slice has size 1. Raise CompileError if it does not fit the slice's sizes.
     """
+    # A dynamic size is DYNAMIC_INDEX in the type, and -1 for `kept_dims`.
     kept = kept_dims(op, [-1 if n < 0 else n for n in slice_type.get_shape()])
     if kept is None:
         raise unsupported(op, f"its sizes do not give {slice_type}")
