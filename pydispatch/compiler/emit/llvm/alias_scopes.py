@@ -51,9 +51,10 @@ class _BlockLists(NamedTuple):
     """Metadata nodes of the accesses of one product to a storage.
 
     Attributes:
-        own_and_block: Node that lists the scopes of the storage and of the product's register block.
-        others_and_block: Node that lists the scopes of all other storages and that of the register block. The node is
-            empty until close() fills it in.
+        own_and_block: Node for `!alias.scope` of accesses to the sums: the scopes of the storage and of the product's
+            register block.
+        others_and_block: Node for `!noalias` of accesses to factors, which do not overlap the block either: the scopes
+            of all other storages and of the block. The node is empty until close() fills it in.
     """
 
     own_and_block: int

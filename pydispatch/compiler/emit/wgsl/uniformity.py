@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernel_ir.atomics import UPDATES
+from pydispatch.compiler.kernel_ir import atomics
 from pydispatch.compiler.kernel_ir.readers import op_name
 
-_MAY_DIFFER = frozenset(("memref.load", *UPDATES, "gpu.thread_id", "func.call", "util.call"))
-"""Operations whose results may differ between invocations although their operands are uniform: WGSL takes memory that
-is written, and calls, for non-uniform."""
+_MAY_DIFFER = frozenset(("memref.load", *atomics.UPDATES, "gpu.thread_id", "func.call", "util.call"))
+"""Operations whose results may differ between invocations although their operands are uniform: WGSL takes elements
+of writable memory, which atomic updates return too, and results of calls for non-uniform."""
 
 
 class Uniformity:

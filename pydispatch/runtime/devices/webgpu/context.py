@@ -117,17 +117,18 @@ class Context(Closing, base.Context):
         )  # fmt: skip
         descriptor.deviceLostCallbackInfo = self.errors.on_lost
         descriptor.uncapturedErrorCallbackInfo = self.errors.on_error
-        # The callback posts the device, or the reason why there is none, to the mailbox; read_mailbox() sets
-        # `errors.opened`.
+        # The callback posts the device, or the reason why there is none, to the mailbox of `errors`. read_mailbox()
+        # sets `opened` to (address of the device or 0, reason).
         info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
         lib.wgpuAdapterRequestDevice(adapter.handle, descriptor, info[0])
         self.errors.read_mailbox()
         if self.errors.opened is None:  # the callback has not been called yet
             lib.wgpuInstanceProcessEvents(instance_of(backend))
             self.errors.read_mailbox()
-        handle, text = self.errors.opened or (0, "no answer")
+        handle, message = self.errors.opened or (0, "no answer")
         if not handle:
-            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {api.without_frame(text)}")
+            reason = api.without_frame(message)  # without lines such as "Caused by:"
+            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {reason}")
         return ffi.cast("WGPUDevice", handle)
 
     # Submitting, under the lock

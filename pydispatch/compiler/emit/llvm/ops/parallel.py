@@ -44,7 +44,8 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
 
     # Functions such as exp are expensive: a loop that computes them is vectorized even if it has few steps.
     computes_functions = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
-    # In functions with matrix products, a loop around long inner loops stays rolled: copies would multiply the code.
+    # In functions with matrix products, long inner loops fill or pack operands. The loop around them stays rolled:
+    # copies would multiply the code.
     has_long_inner_loop = any(map(_has_many_steps, walk(block)))
     nest(
         emitter,
@@ -52,7 +53,7 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
         body,
         is_parallel=True,
         computes_functions=computes_functions,
-        lanes=_lanes(emitter, op),
+        lanes=_lanes(emitter, op),  # 0, so that LLVM chooses, for most loops
         keep_rolled=is_rolled_in_products(emitter, op) and has_long_inner_loop,
     )
 

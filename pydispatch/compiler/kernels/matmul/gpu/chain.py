@@ -308,11 +308,12 @@ class _Rows:
         output_map = generic.output_maps[0]
         result_indices = []
         for point in points:
-            loops = [point.get(loop, 0) for loop in range(len(generic.iterators))]  # 0 for reductions: unused
-            result_indices.append(evaluate(build, output_map, loops))
+            loop_indices = [point.get(loop, 0) for loop in range(len(generic.iterators))]  # 0 for reductions: unused
+            result_indices.append(evaluate(build, output_map, loop_indices))
+        # The loops over the reductions, K innermost, add the products to elements of the output operand.
         initial = [elements.at(build, generic.outputs[0], indices) for indices in result_indices]
-        sums = ProductSums(elements=elements, product=product, points=points, page_rows=self.tiles.page_rows, end=end)
-        totals = sums.emit(build, [*product.reductions, product.k], reduced={}, sums=initial)
+        loops = ProductSums(elements=elements, product=product, points=points, page_rows=self.tiles.page_rows, end=end)
+        totals = loops.emit(build, dims=[*product.reductions, product.k], reduced={}, sums=initial)
         for indices, total in zip(result_indices, totals, strict=True):
             elements.define(build, product.op.results[0], indices, total)
         return result_indices

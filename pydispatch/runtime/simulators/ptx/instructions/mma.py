@@ -55,7 +55,8 @@ def warps_of(instruction: Instruction, frame: Frame) -> Any:
     if (positions < 0).any():
         warp = int(np.argmax((positions < 0).any(axis=1)))
         lane = int(np.argmax(positions[warp] < 0))
-        frame.fault(instruction, int(positions[warp].max()), f"needs all 32 lanes of the warp, lane {lane} is not here")
+        present = int(positions[warp].max())  # a thread of the warp that is in the frame
+        frame.fault(instruction, present, f"needs all 32 lanes of the warp, lane {lane} is not here")
     return positions
 
 
