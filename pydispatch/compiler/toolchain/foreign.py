@@ -108,7 +108,7 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
     common_features = frozenset.intersection(*groups) if groups else frozenset()  # those of the whole file
 
     def adapt(match: re.Match[str]) -> str:
-        """Return the attribute group without its attributes for the CPU, unless its functions need these."""
+        """Return the attribute group as `adapted` changes it."""
         group, features = match[0], used_features(match[0])
         adds_instructions = bool(missing_features(features, known, machine))
         # Features that only some functions state, with __attribute__((target)), are kept even if they tune code.

@@ -49,7 +49,7 @@ class Loop:
 
     Args:
         emitter: Emitter of the function.
-        bounds: Range of the index.
+        bounds: The attribute.
         type_: LLVM integer type of the index.
         predicate: Condition of icmp under which `counter PREDICATE upper` continues the loop: "slt" or "ult".
     """

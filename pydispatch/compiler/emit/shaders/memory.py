@@ -56,18 +56,18 @@ class Memory(Registers[E, V]):
 
     @abstractmethod
     def shares_word(self, emitter: E, memref: MemRef) -> bool:
-        """Return whether a store of an element of a binding changes a 32-bit word that has other elements, too."""
+        """Return whether the language cannot store an element of a binding alone, only all of its 32-bit word."""
 
     @abstractmethod
     def load_element(self, emitter: E, memref: MemRef, index: Index) -> V:
-        """Emit the load of an element that shares no word with others (`shares_word`), and return its register.
+        """Emit the load of an element that the language addresses alone (not `shares_word`), and return its register.
 
         index: that of the element in the storage, as `element_index` returns it.
         """
 
     @abstractmethod
     def store_element(self, emitter: E, memref: MemRef, index: Index, value: V) -> None:
-        """Emit the store of a register as an element that shares no word with others (`shares_word`).
+        """Emit the store of a register as an element that the language addresses alone (not `shares_word`).
 
         index: that of the element in the storage, as `element_index` returns it.
         """

@@ -155,12 +155,12 @@ class CpuPlatform(Platform[FunctionEmitter]):
             type_: Type of the scalar.
             count: Number of words of an index, 1 or 2.
         """
-        key, offset = (words, ordinal, str(type_)), _WORD_BYTES * ordinal
+        offset = _WORD_BYTES * ordinal
         if isinstance(type_, IndexType):  # an i64 in LLVM IR
             if count == 2:
                 return self._load_field(emitter, words, offset, "i64", align=_WORD_BYTES)
             word = self._load_field(emitter, words, offset, "i32", align=_WORD_BYTES)
-            return emitter.once(key, lambda: emitter.body.let_entry(f"zext i32 {word} to i64"))
+            return emitter.once((words, ordinal, "index"), lambda: emitter.body.let_entry(f"zext i32 {word} to i64"))
         width = bit_width(type_)
         if width in (_WORD_BITS, 2 * _WORD_BITS):  # two words have the alignment of one
             return self._load_field(emitter, words, offset, scalar(type_), align=_WORD_BYTES)
@@ -168,7 +168,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
             note = "split it into i32 or i64 constants"
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
         word = self._load_field(emitter, words, offset, "i32", align=_WORD_BYTES)
-        return emitter.once(key, lambda: _low_bits(emitter, word, type_))
+        return emitter.once((words, ordinal, str(type_)), lambda: _low_bits(emitter, word, type_))
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
         """Return the executable constant that `key` names, one of the platform's `constants`, as a scalar of `type_`.

@@ -130,7 +130,7 @@ def _exchange_part_of_word(emitter: FunctionEmitter, op: Operation, pointer: str
     type_, bits_type, let = scalar(element), f"i{bit_width(element)}", emitter.body.let
     word, shift = _word_around(emitter, pointer)
     mask = let(f"shl i32 {(1 << bit_width(element)) - 1}, {shift}")
-    mask_of_others = let(f"xor i32 {mask}, -1")
+    mask_of_others = let(f"xor i32 {mask}, -1")  # for an i8 at 0x1002: 0xFF00FFFF
 
     def new_word(seen: str) -> tuple[str, str]:
         """Return the element in the word `seen`, and the word with the new element, which `op` computes from it."""
@@ -150,7 +150,7 @@ def _exchange_part_of_word(emitter: FunctionEmitter, op: Operation, pointer: str
 
 
 def _word_around(emitter: FunctionEmitter, pointer: str) -> tuple[str, str]:
-    """Emit the address of the 32-bit word around an address, and the bits (i32) of the word before the address.
+    """Emit the address of the 32-bit word around an address, and the number of the word's bits (an i32) below it.
 
     For the address 0x1002 they are 0x1000 and 16.
     """

@@ -46,7 +46,7 @@ class _ProductAlongK:
     vector: Piece
     """Full vector of partial sums."""
     parts: int
-    """Vectors along K with separate sums, so that multiply-adds do not wait for each other."""
+    """Vectors along K with separate sums, a power of two, so that multiply-adds do not wait for each other."""
 
     @property
     def count(self) -> int:
@@ -88,7 +88,8 @@ class _ProductAlongK:
         emitter, type_, count = self.emitter, self.vector.type, self.parts * self.count
         zeros = ["zeroinitializer"] * count
         sums = run_steps(emitter, blocks, [type_] * count, zeros, unroll=1, step=self.multiply_block)
-        while len(sums) > self.count:  # add the upper half of the parts to the lower one, until one part is left
+        # [part][row][column]: add the upper half of the parts to the lower one, until one part is left.
+        while len(sums) > self.count:
             half = len(sums) // 2
             pairs = zip(sums[:half], sums[half:], strict=True)
             sums = [_sum(emitter, type_, x, y, self.vector.element) for x, y in pairs]
