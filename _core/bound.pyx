@@ -175,13 +175,15 @@ cdef class Binding:
         """
         cdef Function function = self.function
         cdef uint32_t k
+        cdef bint is_array
         # result_mask: the alignment in bytes that kernels require of the result, minus 1.
         if (<ElementType>function.result_types[result]).packed or <uintptr_t>data & self.plan.result_mask[result]:
             return False
         for k in range(function.arg_count):
             if k == function.outs[result].tied and data == self.frame.args[k]:
                 continue  # the result updates this argument, `tied`, in place
-            if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
+            is_array = self.inputs[k] is not None  # not a scalar
+            if is_array and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
                 return False
         return True
 

@@ -146,7 +146,7 @@ class Reader:
             raise ValueError("expected a shape and type such as 4x2xf32=..., or the name of an .npy file after @")
         spec = parse_type(head.strip())
         count = math.prod(spec.shape)
-        if body[:1] in ("@", "+") and equals:
+        if body[:1] in ("@", "+"):  # `body` is empty without an =
             stream = self.open(body[1:], restart=body[0] == "@")
             size = spec.kind.nbytes(count)
             data = stream.read(size)

@@ -52,6 +52,7 @@ class TunedKernel(Kernel):
             raise InvalidArgumentError(f"kernel '{function.__name__}': configs: expected one or more, got none")
         self.configs = tuple(dict(config) for config in configs)
         self.kernels = tuple(_kernel(function, workgroup, grid, config) for config in self.configs)
+        # As a kernel, this is the first configuration: uses that measure nothing, such as compiling it, take that one.
         super().__init__(function, self.kernels[0].workgroup, grid, self.kernels[0].statics)
         self.key = tuple(key)
         # Position of an argument, and the axis of its size or None for the argument's value.

@@ -105,8 +105,8 @@ class _Combined:
         """
         symbols = symbols_of(program)
         own_names = {name for name, _ in symbols}
-        # Names of the globals that an operation stores to. One that is not mutable is stored to by an initializer, when
-        # the program is loaded. Its value is then not its initial value, so it must not be replaced by a constant.
+        # Names of the globals that an operation stores to. Even one that is not mutable may be stored to, by an
+        # initializer when the program is loaded: it is not a constant, and must not be replaced by an equal one.
         stored = {op.global_.root_reference.data for op in walk(program) if isinstance(op, GlobalStoreOp)}
         new_names: dict[str, str] = {}
         for name, op in symbols:

@@ -23,8 +23,9 @@ LANES = 16
 32 bits. With more iterations, values leave registers."""
 
 STREAMED_LANES = 64
-"""Number of iterations of a strip whose loops carry no values: each step writes 256 contiguous bytes of f32. With
-`LANES` iterations, each step would access a single cache line of a row, which prefetchers do not follow."""
+"""Number of iterations of a strip, in place of `LANES`, if the loops in it carry no values. All lanes then write 256
+contiguous bytes of f32 in each iteration of such a loop. With `LANES` they would access a single cache line of a row,
+which prefetchers do not follow."""
 
 MOST_BYTES = 32 << 10
 """Maximum bytes of the values of all lanes of one loop on the stack. It leaves room for those of other loops."""

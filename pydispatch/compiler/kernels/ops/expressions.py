@@ -132,7 +132,10 @@ class Expression:
 
     @property
     def operands(self) -> list[Expression]:
-        """The operands of `op` at the same point, each as close to the inputs as possible (`expanded`)."""
+        """The operands of `op` at the same element (`dims`), each as close to the inputs as possible (`expanded`).
+
+        Scalar operands in the body of `generic` are expressions of this body, too.
+        """
         op = self.op
         return [] if op is None else [Expression(v, self.dims, self._generic_of(v)).expanded() for v in op.operands]
 

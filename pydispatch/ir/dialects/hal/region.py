@@ -103,7 +103,7 @@ class HostRegion(CustomDirective):
         self.region.set(state, parser.parse_region(arguments))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `(%device: !hal.device, %size: index) -> (T...) {...}`."""
+        """Print `(%device: !hal.device, %size: index) -> (T...) {...}`, with a space before what follows."""
         syntax.print_region_signature(printer, self.region.get(op), self.RESULTS)
         request_space(state)
 

@@ -11,7 +11,8 @@ from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegerClause, Int
 from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 _KNOWN = {"known_expanding_dimensions": NUMBERS, "known_nonexpanding_dimensions": NUMBERS}
-"""Optional properties of a dynamic broadcast: axes of the operand that are known to be expanded, or not to be."""
+"""Optional properties of a dynamic broadcast, both lists of integers: axes of the operand that are known to be
+expanded, or not to be."""
 
 OPERATIONS: list[type[Operation]] = [
     operation(

@@ -62,7 +62,7 @@ class Waiting:
     reduction: Reduction | None = None
 
     def threads(self) -> Any:
-        """Return the number of each thread in the batch, int64 [threads]."""
+        """Return the numbers of the waiting threads in the batch, int64 [threads]."""
         return self.activation.frame.threads[self.positions]
 
     def subset(self, selected: Any) -> Waiting:

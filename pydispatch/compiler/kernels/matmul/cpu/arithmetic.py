@@ -88,8 +88,9 @@ SIGN_CHOICES = {
 }
 """Signs of bytes that the dot-product instructions of a CPU can multiply, by the CPU's `Level.byte_products`.
 
-Each choice is (whether the bytes of A are unsigned, whether the bytes of B are unsigned). Of choices that need equally
-many offsets, the first one is used. Instructions on matrix registers can multiply "all signs".
+Each choice is (whether the bytes of A are unsigned, whether the bytes of B are unsigned). A factor whose values do
+not fit the byte of a choice needs an offset (`Arithmetic`). Of choices that need equally many offsets, the first one is
+used. Instructions on matrix registers can multiply "all signs".
 """
 
 
@@ -232,7 +233,8 @@ def _can_group_steps(contraction: Contraction) -> bool:
     The steps of `A[m, k] * B[k, n]` can be packed in groups. Those of `A[m, 2 * k] * B[k, n]` cannot.
     """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
-    is_indexed_by_k = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
+    axes_of_k = [[factor.coordinates[axis] for axis in factor.positions_of(k)] for factor in (a, b)]
+    is_indexed_by_k = all(any(coordinate.is_identity(k) for coordinate in axes) for axes in axes_of_k)
     return is_indexed_by_k and n is not None and b.coordinates[b.positions_of(n)[0]].is_identity(n)
 
 
