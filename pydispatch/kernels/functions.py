@@ -19,8 +19,9 @@ call its methods of the same names."""
 
 def outside(name: str) -> NoReturn:
     """Raise InvalidArgumentError: a function that only kernels can call was called elsewhere."""
+    remedy = '; to load a program: pydispatch.device("cpu").load(artifact)' if name == "load" else ""
     raise InvalidArgumentError(
-        f"pydispatch.{name} is for functions under @pydispatch.kernel; it computes nothing outside"
+        f"pydispatch.{name} is for functions under @pydispatch.kernel; it computes nothing outside{remedy}"
     )
 
 

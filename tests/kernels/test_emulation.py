@@ -167,6 +167,8 @@ def test_errors_are_those_of_python() -> None:
         nested.python(x)
     with pytest.raises(pd.InvalidArgumentError, match=r"pydispatch\.global_id is for functions under"):
         pd.global_id(0)
+    with pytest.raises(pd.InvalidArgumentError, match=r"load is for .*; to load a program: pydispatch.device\("):
+        pd.load("program.pdx")
 
 
 def stop_if_large(part: Any) -> None:

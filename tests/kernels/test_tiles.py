@@ -47,6 +47,17 @@ def random(*shape: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
+@pd.kernel(grid=lambda x, y: pd.cdiv(x.shape[0], 8))
+def double(x: Vector, y: Vector) -> None:
+    i = pd.group_id(0) * 8
+    y[i : i + 8] = pd.load(x[i : i + 8]) + pd.load(part=x[i : i + 8], other=1.0)
+
+
+def test_load_has_zero_outside_by_default() -> None:
+    x = random(21)
+    check(double, (x, np.zeros_like(x)), x + x, close)
+
+
 def test_saxpy_on_devices() -> None:
     x, y = random(2, 300)
     check(saxpy, (2.0, x, y), 2 * x + y, close)

@@ -58,9 +58,14 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
             term = size_of(value, axis)
             # A size that is a sum or product is read from the tensor itself.
             origin = term if isinstance(term, Dim) else Dim(value, axis)
-            index = insert_before(arith.ConstantOp.from_int_and_width(origin.axis, IndexType()), op)
-            sizes.append(term if isinstance(term, SSAValue) else insert_before(tensor.DimOp(origin.tensor, index), op))
+            sizes.append(term if isinstance(term, SSAValue) else _inserted_dim(origin, op))
     return sizes
+
+
+def _inserted_dim(size: Dim, op: Operation) -> SSAValue:
+    """Insert a `tensor.dim` that reads a size, and its constant axis, before `op`."""
+    index = insert_before(arith.ConstantOp.from_int_and_width(size.axis, IndexType()), op)
+    return insert_before(tensor.DimOp(size.tensor, index), op)
 
 
 def size_of(value: SSAValue, axis: int) -> Term:

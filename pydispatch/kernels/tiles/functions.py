@@ -22,10 +22,11 @@ def arange(size: int) -> Any:
     return emulated("arange", size)
 
 
-def load(part: Any, other: Any) -> Any:
+def load(part: Any, other: Any = 0) -> Any:
     """Return a slice of a view as a tile, in which elements outside of the view have the value `other`.
 
-    part: the slice, such as `x[i:i + 16]`, which without `load` is a tile with 0 outside of the view.
+    part: the slice, such as `x[i:i + 16]`, which without `load` is a tile with 0 outside of the view. This function is
+    for kernels; `pydispatch.device("cpu").load(artifact)` loads a program.
     """
     return emulated("load", part, other)
 

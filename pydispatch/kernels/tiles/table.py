@@ -114,12 +114,14 @@ def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
     The argument `part` is evaluated to a tile, whose attribute `part` has the slice of a view; None for other tiles.
     """
-    named = _arguments(context, node, arguments, ("part", "other"), min_count=2)
+    named = _arguments(context, node, arguments, ("part", "other"), min_count=1)
     tile_node, tile = named["part"]
     if not isinstance(tile, Tile) or tile.part is None or tile.is_transposed:
         raise context.error(
             tile_node, f"load takes a slice of a view, got {described(tile)}", "write load(x[i:i + 16], 1.0)"
         )
+    if "other" not in named:
+        return context.loaded(node, tile.part)
     other_node, other = named["other"]
     outside = context.converted(other_node, other, tile.dtype, "the value outside of the view")
     return context.loaded(node, tile.part, outside)

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from xdsl.dialects.func import FuncOp
 
+from pydispatch.compiler.emit.exports import check_exports
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import MASKED_LANES, MOST_VECTORS
 from pydispatch.compiler.emit.llvm.module import ModuleWriter, Symbols
@@ -48,8 +49,6 @@ from pydispatch.compiler.kernel_ir.private_arrays import unroll_loops_over_priva
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import interchange_strided_loops
 from pydispatch.compiler.kernel_ir.workgroup_vectors import keep_arrays_in_registers
-from pydispatch.errors import CompileError
-from pydispatch.ir.core.locations import location_of
 
 SUBJECTS = (
     arith, conversions, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers,
@@ -93,8 +92,9 @@ def emit_module(
             notes.extend(lines)
         return FunctionEmitter(writer, platform, function, exported).run()
 
+    check_exports(writer.functions, exports)
     # Emission of a call adds the called helper to `writer.needed`.
-    texts = [emit_function(_export(writer, name), exported=True) for name in exports]
+    texts = [emit_function(writer.functions[name], exported=True) for name in exports]
     for name in writer.needed:  # grows during the loop: a helper that is emitted may call others
         texts.append(emit_function(writer.functions[name], exported=False))
     platform.finish(writer)  # adds globals besides the functions, such as tables of exports
@@ -134,22 +134,3 @@ def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[s
     # has_word_counts: the machine uses the low 32 bits of a shift count
     expand_integers(function, TargetIntegers(has_word_counts=platform.has_word_counts))
     return notes
-
-
-def _export(writer: ModuleWriter, name: str) -> FuncOp:
-    """Return the function of an export.
-
-    Raises:
-        CompileError: It is missing or takes arguments.
-    """
-    function = writer.functions.get(name)
-    if function is None or not function.body.blocks:
-        defined = ", ".join(sorted(n for n, f in writer.functions.items() if f.body.blocks)) or "none"
-        raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
-    if function.function_type.inputs.data or function.function_type.outputs.data:
-        raise CompileError(
-            f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
-            location_of(function),
-            "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
-        )
-    return function

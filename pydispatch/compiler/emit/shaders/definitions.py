@@ -7,8 +7,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupported
-from pydispatch.errors import CompileError
-from pydispatch.ir.core.locations import location_of
 
 
 class Definitions:
@@ -27,16 +25,3 @@ class Definitions:
                 self.memref_globals[name.data] = op
             else:
                 raise unsupported(op)
-
-    def check_export(self, name: str) -> None:
-        """Raise CompileError if an export is not an entry point."""
-        function = self.functions.get(name)
-        if function is None or not function.body.blocks:
-            defined = ", ".join(sorted(n for n, f in self.functions.items() if f.body.blocks)) or "none"
-            raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
-        if function.function_type.inputs.data or function.function_type.outputs.data:
-            raise CompileError(
-                f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
-                location_of(function),
-                "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
-            )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from pydispatch.compiler.emit.exports import check_exports
 from pydispatch.compiler.emit.shaders import control_flow, grid, views
 from pydispatch.compiler.emit.shaders.registers import WIDTHS
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
@@ -66,8 +67,8 @@ def emit_module(
     """
     lowered = distribute_kernels(module, exports, Machine())  # by the name of the export
     kernels = Kernels(module, lowerings(), constants)
+    check_exports(kernels.functions, [export.name for export in exports])
     for export in exports:
-        kernels.check_export(export.name)
         _export(kernels, export, lowered[export.name], reports_cut_loops)
     return kernels.m.bytes()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
+from pydispatch.compiler.emit.exports import check_exports
 from pydispatch.compiler.emit.shaders import control_flow, grid, views
 from pydispatch.compiler.emit.shaders.definitions import Definitions
 from pydispatch.compiler.emit.shaders.registers import WIDTHS
@@ -75,9 +76,9 @@ def emit_module(
     """
     lowered = distribute_kernels(module, exports, Machine())  # by the name of the export
     definitions, written = Definitions(module), Module()
+    check_exports(definitions.functions, [export.name for export in exports])
     entries: list[EntryPoint] = []
     for export in exports:
-        definitions.check_export(export.name)
         f = FunctionEmitter(written, definitions, lowerings(), lowered[export.name], constants)
         f.has_f16 = has_f16
         entries.append(_entry(f, export, lowered[export.name]))
