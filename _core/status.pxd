@@ -13,7 +13,8 @@ cdef inline int check(pyd_status_t status) except -1 nogil:
     return raise_status(status)
 
 
-# Returns the exception of a status; the caller still owns the status.
+# Returns the exception of a status; the caller still owns the status. An exception that a host command has raised moves
+# from the status to its cause: a second exception of the status would have no cause.
 cdef object exception_of(pyd_status_t status)
 
 # Returns the status of a Python exception, for callbacks of C code. It cannot fail and never returns NULL.
@@ -29,5 +30,5 @@ ctypedef struct Raised:
 
 # Returns a new reference to an exception, for a COMMAND status. Raises MemoryError.
 cdef Raised* keep_raised(object error) except NULL
-# Queues the reference; the next call of keep_raised() releases it.
+# Queues the reference; a later call of keep_raised() or exception_of() drops it.
 cdef void release_raised(void* raised) noexcept nogil

@@ -11,8 +11,9 @@ from pydispatch._core.c_status cimport PYD_CODE_INVALID_ARGUMENT, PYD_CODE_KERNE
 from pydispatch._core.c_status cimport PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_UNAVAILABLE
 from pydispatch._core.c_status cimport PYD_CODE_UNSUPPORTED, PYD_STATUS_CAUSE, PYD_STATUS_EXECUTABLE, PYD_STATUS_EXPORT
 from pydispatch._core.c_status cimport PYD_STATUS_LOCATION, PYD_STATUS_SYMBOL, pyd_status_add_name, pyd_status_code
-from pydispatch._core.c_status cimport pyd_status_free, pyd_status_make_values, pyd_status_name, pyd_status_name_t
-from pydispatch._core.c_status cimport pyd_code_t, pyd_status_object, pyd_status_t, pyd_status_text, pyd_status_values
+from pydispatch._core.c_status cimport pyd_code_t, pyd_status_attach, pyd_status_free, pyd_status_make_values
+from pydispatch._core.c_status cimport pyd_status_name, pyd_status_name_t, pyd_status_object, pyd_status_t
+from pydispatch._core.c_status cimport pyd_status_text, pyd_status_values
 
 
 class Error(Exception):
@@ -145,11 +146,8 @@ cdef extern from *:
     void* pyd_take_released() nogil
 
 
-cdef Raised* keep_raised(object error) except NULL:
-    """Return a new reference to an exception, which the status of a host command holds.
-
-    Drop the exceptions of statuses that were freed meanwhile: this thread has the GIL, which dropping them needs.
-    """
+cdef int drop_released() except -1:
+    """Drop the exceptions that statuses have released. The caller has the GIL, which dropping them needs."""
     cdef Raised* raised = <Raised*>pyd_take_released()
     cdef Raised* next
     while raised != NULL:
@@ -157,7 +155,13 @@ cdef Raised* keep_raised(object error) except NULL:
         Py_DECREF(<object>raised.error)
         free(raised)
         raised = next
-    raised = <Raised*>malloc(sizeof(Raised))
+    return 0
+
+
+cdef Raised* keep_raised(object error) except NULL:
+    """Return a new reference to an exception, which the status of a host command holds."""
+    cdef Raised* raised = <Raised*>malloc(sizeof(Raised))
+    drop_released()
     if raised == NULL:
         raise MemoryError()
     Py_INCREF(error)
@@ -168,6 +172,20 @@ cdef Raised* keep_raised(object error) except NULL:
 cdef void release_raised(void* raised) noexcept nogil:
     """Queue an exception to be dropped later, as the thread that frees a status may not have the GIL."""
     pyd_push_released(raised)
+
+
+cdef object take_raised(pyd_status_t status):
+    """Remove the exception of a host command from a status and return it; None if the status has none.
+
+    A status that kept it, such as that of a task, would keep alive the frames of its traceback and of their callers,
+    in a reference cycle that the garbage collector does not see if these frames refer to the task.
+    """
+    if pyd_status_object(status) == NULL:
+        return None
+    error = <object>(<Raised*>pyd_status_object(status)).error
+    pyd_status_attach(status, NULL, NULL)
+    drop_released()
+    return error
 
 
 cdef object exception_of(pyd_status_t status):
@@ -194,9 +212,7 @@ cdef object plain_exception_of(pyd_status_t status):
     if cls is MissingImportError:
         return MissingImportError(text, names_of(status, PYD_STATUS_SYMBOL))
     if cls is CommandError:
-        cause = None
-        if pyd_status_object(status) != NULL:
-            cause = <object>(<Raised*>pyd_status_object(status)).error
+        cause = take_raised(status)
         if cause is not None and not isinstance(cause, Exception):
             return cause  # KeyboardInterrupt and SystemExit are no failures of the command
         commands = names_of(status, PYD_STATUS_SYMBOL)

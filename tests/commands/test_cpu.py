@@ -363,10 +363,24 @@ def test_each_of_many_failures_has_its_cause(device: Any, one: pd.Artifact) -> N
     assert [error.__cause__.args for error in errors] == [(float(k),) for k in range(40)]
     freed = weakref.ref(errors[0].__cause__)
     del futures, errors
-    with pytest.raises(pd.CommandError):
-        program.f(np.ones(4, np.float32))  # the next failure drops the exceptions of the freed ones
     gc.collect()
     assert freed() is None
+
+
+def test_failures_of_submitted_calls_do_not_keep_the_frames_of_callers(device: Any, one: pd.Artifact) -> None:
+    def command(context: Any, x: Any) -> None:
+        raise ValueError
+
+    def call() -> weakref.ref[Any]:
+        x = np.ones(4, np.float32)
+        with pytest.raises(pd.CommandError):
+            program.f.submit(x).result()  # often runs the command itself, whose frames then refer to this one
+        return weakref.ref(x)
+
+    program = loaded(device, one, command=command)
+    arrays = [call() for _ in range(50)]
+    gc.collect()
+    assert not any(array() is not None for array in arrays)
 
 
 def test_a_context_that_is_kept(device: Any, one: pd.Artifact) -> None:
