@@ -341,6 +341,12 @@ def _padded_by_sizes(x: Tensor, y: Tensor) -> Any:
     return *cropped, F.pad(x, (0, -m % 4)), F.pad(y, (0, m - n))
 
 
+def _ranges_by_sizes(bags: Tensor, table: Tensor) -> Any:
+    count, step = bags.numel(), bags.shape[1]
+    ranges = torch.arange(0, count, step), torch.arange(count, 0, -step), torch.arange(1.0, count + 2, step)
+    return F.embedding_bag(bags, table, mode="sum"), *ranges
+
+
 def _rounded(x: Tensor) -> Any:
     large = torch.tensor([6500.0, 4500.0, 1234.5, -77.5]) + 0 * x
     return torch.round(x, decimals=2), torch.round(large, decimals=-3), torch.round(large, decimals=-1)
@@ -394,6 +400,9 @@ CASES = {
                       decomposed=False),
     "powers_of_sizes": Case(of(lambda x: (torch.zeros(x.shape[0] ** 2), torch.ones((x.shape[0] - 1) ** 3))),
                             lambda: (torch.randn(4),), ({0: Dim.AUTO},), lambda: (torch.randn(5),)),
+    "ranges_by_sizes": Case(of(_ranges_by_sizes), lambda: (torch.randint(0, 5, (3, 4)), torch.randn(5, 2)),
+                            ({0: Dim.AUTO, 1: Dim.AUTO}, None),
+                            lambda: (torch.randint(0, 5, (6, 3)), torch.randn(5, 2))),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

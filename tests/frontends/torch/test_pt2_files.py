@@ -352,6 +352,12 @@ def test_a_range_up_to_a_dynamic_size_needs_a_whole_step_other_than_0(number: di
         written(changed("symbols", MODEL, change))
 
 
+def test_a_range_whose_step_is_the_size_of_an_empty_axis_fails_the_call() -> None:
+    main = pd.device("cpu").load(pd.compile(FOLDER / "ranges_by_sizes.pt2")).main
+    with pytest.raises(pd.InvalidArgumentError, match=r"arange between 0 and .*: its step s\d+ is 0"):
+        main(np.ones((3, 0), np.int64), np.ones((5, 2), np.float32))
+
+
 def test_a_grouped_product_without_the_ends_of_its_groups_is_refused() -> None:
     def change(value: Any) -> None:
         node = next(n for n in value["graph_module"]["graph"]["nodes"] if "_grouped_mm" in n["target"])

@@ -12,7 +12,7 @@ from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64, DType
 from pydispatch.graph.size_functions import ceil_div
-from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.sizes import Expr, Size, sign_unless_empty
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import matrices, shapes
@@ -123,11 +123,15 @@ def arange_step(
 def _integer_range(builder: Builder, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
     """Return the integers from `start` to `end`, without `end`, at intervals of `step`.
 
-    start, end: ints or sizes. step: an int; it is not 0, or CompileError is raised.
+    start, end, step: ints or sizes. The step is not 0, or CompileError is raised; a call in which it is 0 fails. Raise
+    UndecidedError for a step whose sign depends on the sizes of a call.
     """
-    if not isinstance(step, int) or not step:
+    direction = sign_unless_empty(step)
+    if not direction:
         raise builder.fail(f"arange with the step {step} between {start} and {end}: it must be a number other than 0")
-    count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
+    distance = step * direction
+    builder.require_positive(distance, f"arange between {start} and {end}: its step {step} is 0")
+    count = ceil_div((end - start) * direction, distance)
     count = max(count, 0) if isinstance(count, int) else count
     return ew.convert(builder, iota(builder, count, start=start, step=step, dtype=I64), dtype)
 
