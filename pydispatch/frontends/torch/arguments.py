@@ -18,10 +18,11 @@ from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
-                     "cudnn_enable", "cudnn_enabled", "generator", "requires_grad"})  # fmt: skip
+                     "cudnn_enable", "cudnn_enabled", "generator", "requires_grad", "list_length"})  # fmt: skip
 """Arguments of PyTorch's operators that are dropped, unless the conversion has a parameter of that name. They state
 where and how a result is stored and computed, not its values. `generator` is among them because random numbers are
-those of `operations/random.py`, not PyTorch's."""
+those of `operations/random.py`, not PyTorch's. `list_length` is an argument that the tracer adds: the length of the
+list that the model takes as the result; None if the result is no list."""
 
 
 class ArgumentError(Exception):

@@ -99,10 +99,12 @@ class Tracer:
             if self._is_custom(operator):
                 results = self._custom(graph, node, positional, keywords)
             else:
-                results = self._call(operator, positional, keywords)
+                results = self._call(operator, positional, keywords, _list_length(node))
             self._define(graph, node, results, values)
 
-    def _call(self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _call(
+        self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any], list_length: int | None
+    ) -> tuple[Any, ...]:
         """Emit an operator by its conversion and return its results.
 
         The conversion computes new tensors. For two kinds of operators, these are connected to the first argument x:
@@ -113,12 +115,13 @@ class Tracer:
             operator: Name with the overload, such as `aten.add_.Tensor`.
             positional: Positional arguments: TensorMemory for tensors, numbers, constants, and tuples of these.
             keywords: Keyword arguments, by parameter name.
+            list_length: Length of the list that the model takes as the result; None if the result is no list.
 
         Raises:
             ArgumentError: The arguments do not fit the conversion, or an in-place operator has no tensor to write to.
         """
         conversion, is_in_place = self._conversion(operator, positional, keywords)
-        bound = bind(conversion, self, positional, keywords)
+        bound = bind(conversion, self, positional, {**keywords, "list_length": list_length})
         converted = conversion(*bound.args, **bound.kwargs)
         results = converted if isinstance(converted, tuple) else (converted,)
         if is_in_place:
@@ -421,6 +424,11 @@ def _without_overload(operator: str) -> str:
     """Return the name of an operator without its overload: `aten.add` for `torch.ops.aten.add.Tensor`."""
     name = operator.removeprefix(_OPS_PREFIX)
     return name.rpartition(".")[0] if name.count(".") >= 2 else name
+
+
+def _list_length(node: ExportedNode) -> int | None:
+    """Return the length of the list that a node returns; None if its result is no single list."""
+    return len(node.results[0]) if len(node.results) == 1 and isinstance(node.results[0], tuple) else None
 
 
 def _qualified(name: str) -> str:

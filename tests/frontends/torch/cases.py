@@ -341,6 +341,13 @@ def _padded_by_sizes(x: Tensor, y: Tensor) -> Any:
     return *cropped, F.pad(x, (0, -m % 4)), F.pad(y, (0, m - n))
 
 
+def _split_by_sizes(x: Tensor) -> Any:
+    y = x * 2
+    first, second = y.chunk(2)
+    second.add_(1)
+    return first, y, *x.split(4)
+
+
 def _ranges_by_sizes(bags: Tensor, table: Tensor) -> Any:
     count, step = bags.numel(), bags.shape[1]
     ranges = torch.arange(0, count, step), torch.arange(count, 0, -step), torch.arange(1.0, count + 2, step)
@@ -403,6 +410,8 @@ CASES = {
     "ranges_by_sizes": Case(of(_ranges_by_sizes), lambda: (torch.randint(0, 5, (3, 4)), torch.randn(5, 2)),
                             ({0: Dim.AUTO, 1: Dim.AUTO}, None),
                             lambda: (torch.randint(0, 5, (6, 3)), torch.randn(5, 2))),
+    "split_by_sizes": Case(of(_split_by_sizes), lambda: (torch.randn(10, 4),), ({0: Dim.AUTO},),
+                           lambda: (torch.randn(11, 4),), decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

@@ -358,6 +358,21 @@ def test_a_range_whose_step_is_the_size_of_an_empty_axis_fails_the_call() -> Non
         main(np.ones((3, 0), np.int64), np.ones((5, 2), np.float32))
 
 
+def test_a_call_has_as_many_parts_as_the_model() -> None:
+    main = pd.device("cpu").load(pd.compile(FOLDER / "split_by_sizes.pt2")).main
+    message = r"f32\[s\d+, 4\] is split along axis 0 into 4 parts; the model has 3"
+    with pytest.raises(pd.InvalidArgumentError, match=message):
+        main(np.ones((13, 4), np.float32))
+
+
+def test_a_number_of_parts_that_nothing_states_is_refused() -> None:
+    def change(value: Any) -> None:
+        next(n for n in value["graph_module"]["graph"]["nodes"] if "split" in n["target"])["outputs"] = []
+
+    with pytest.raises(pd.CompileError, match=r"(?s)a number of parts that depends on its size.*torch\.tensor_split"):
+        written(changed("split_by_sizes", MODEL, change))
+
+
 def test_a_grouped_product_without_the_ends_of_its_groups_is_refused() -> None:
     def change(value: Any) -> None:
         node = next(n for n in value["graph_module"]["graph"]["nodes"] if "_grouped_mm" in n["target"])

@@ -95,6 +95,16 @@ def test_any_size_from_the_beginning() -> None:
     assert counting.graphs == 1
 
 
+def test_parts_of_an_axis_of_any_size() -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.cat(x.chunk(2, 1)[::-1], 1)
+
+    compiled = torch.compile(model, backend=backend)
+    for n in (6, 8, 7):
+        x = torch.randn(4, n)
+        assert torch.equal(compiled(x), model(x))
+
+
 def test_a_graph_break_gives_two_graphs() -> None:
     class Broken(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from pydispatch.frontends.torch.nodes.shapes import axis_of
 from pydispatch.frontends.torch.registry import VIEWS, Conversion, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.size_functions import ceil_div, maximum, minimum
+from pydispatch.graph.size_functions import ceil_div, divisor, maximum, minimum
 from pydispatch.graph.sizes import Expr, Size, UndecidedError, sign_unless_empty
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -142,16 +142,26 @@ def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) 
 
 
 @converts("aten.split")
-def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
+def split(
+    builder: Builder, self: Tensor, split_size: Size, dim: int = 0, *, list_length: int | None = None
+) -> list[Tensor]:
     """Return parts of `split_size` elements along an axis; the last one may be smaller. An axis of size 0 is one part.
 
-    Raise CompileError if the number of parts depends on a dynamic size.
+    list_length: number of parts in the model. If the number depends on a dynamic size, a call with another number of
+    parts fails; raise CompileError if `list_length` is None.
     """
     axis = axis_of(builder, dim, self.rank)
     n = self.shape[axis]
-    count = 1 if n == 0 else ceil_div(n, split_size)
+    count = 1 if n == 0 else ceil_div(n, divisor(split_size))
     if isinstance(count, Expr):
-        raise builder.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
+        what = f"{self} is split along axis {axis} into"
+        if list_length is None:
+            raise builder.fail(
+                f"{what} a number of parts that depends on its size",
+                "take parts by slices, x[:, :k], or a fixed number of parts with torch.tensor_split",
+            )
+        builder.require_equal(count, list_length, f"{what} {{a}} parts; the model has {{b}}")
+        count = list_length
     return slicing.split(builder, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
 
 
@@ -162,13 +172,13 @@ def split_with_sizes(builder: Builder, self: Tensor, split_sizes: Sizes, dim: in
 
 
 @converts("aten.chunk")
-def chunk(builder: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+def chunk(builder: Builder, self: Tensor, chunks: int, dim: int = 0, *, list_length: int | None = None) -> list[Tensor]:
     """Return at most `chunks` parts along an axis, of which the last one may be smaller.
 
-    An axis of size 0 has exactly `chunks` empty parts.
+    An axis of size 0 has exactly `chunks` empty parts. list_length: see `split`.
     """
     n = self.shape[axis_of(builder, dim, self.rank)]
-    return [self] * chunks if n == 0 else split(builder, self, ceil_div(n, chunks), dim)
+    return [self] * chunks if n == 0 else split(builder, self, ceil_div(n, chunks), dim, list_length=list_length)
 
 
 @converts("aten.unbind")
