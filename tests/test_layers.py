@@ -179,7 +179,7 @@ LAYERS = [
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
     "graph", "operations", "frontends.source", "programs", "derivatives", "frontends",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
-    "compiler.emit.llvm", "compiler.emit.shaders", "compiler.emit.spirv", "compiler.emit.wgsl",
+    "compiler.emit.exports", "compiler.emit.llvm", "compiler.emit.shaders", "compiler.emit.spirv", "compiler.emit.wgsl",
     "compiler.backends", "compiler.kernels.ops",
     "compiler.tensor_ops", "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops",
     "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",

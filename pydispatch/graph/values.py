@@ -26,7 +26,8 @@ class Weight:
         name: Name in the artifact.
         array: Elements in the representation `DType.numpy`, possibly memory-mapped; they are read when the artifact is
             written.
-        is_own: Whether the array is state of the program, not a weight of the model; such an array is always embedded.
+        is_own: Whether the array belongs to the program, such as its random state or the elements of a constant node,
+            not to the weights of the model; such an array is always embedded.
     """
 
     name: str

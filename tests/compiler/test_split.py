@@ -119,6 +119,19 @@ def test_short_runs(places: int, groups: int, channels: int) -> None:
     check(runs(places, groups, channels, "maximumf", "arith.negf %v : f32", "-1.0e30"), (-wide).max((0, 1, 3)), x)
 
 
+@pytest.mark.parametrize("groups", [1, 5])
+def test_short_runs_of_a_dynamic_number_of_groups(groups: int) -> None:
+    x = np.random.default_rng(groups).standard_normal((70, groups, 48), dtype=np.float32)
+    start = np.linspace(-1, 1, groups, dtype=np.float32)
+    text = """
+func.func @f(%x: tensor<70x?x48xf32>, %start: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.reduce { arith.addf } ins(%x : tensor<70x?x48xf32>) outs(%start : tensor<?xf32>) dimensions = [0, 2]
+  return %r : tensor<?xf32>
+}
+"""
+    assert len(check(text, x.astype(np.float64).sum((0, 2)) + start, x, start)) == 2
+
+
 def test_short_runs_keep_the_order_of_sums_where_it_is_stated() -> None:
     text = runs(64, 8, 8, "addf", "arith.mulf %v, %v : f32", "0.0")
     program = pd.device("cpu").load(pd.compile(text, targets="cpu", reassociate=False))

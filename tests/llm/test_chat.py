@@ -50,7 +50,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no tokenizer": (lambda f: without(f, "tokenizer.json"), "tokenizer.json does not exist; a model is a folder"),
     "no configuration": (lambda f: without(f, "config.json"), "config.json does not exist; a model is a folder"),
     "no weights": (lambda f: without(f, "model.safetensors"), "model.safetensors does not exist; a model is a folder"),
-    "another type": (lambda f: edited(f, '"llama"', '"mamba"'), "model_type 'mamba' is not one of gpt2, llama"),
+    "another type": (
+        lambda f: edited(f, '"llama"', '"mamba"'),
+        "model_type 'mamba' is not one of gemma2, gpt2, llama, ",
+    ),
     "a missing field": (
         lambda f: edited(f, "vocab_size", "x"),
         "config.json: a llama model needs the field 'vocab_",

@@ -48,6 +48,13 @@ def test_external_weights_are_given_by_name(tmp_path: Path) -> None:
         pd.device("cpu").load(artifact)
 
 
+def test_weights_of_a_module_cannot_be_left_out_any_more() -> None:
+    with pytest.raises(pd.InvalidArgumentError, match=r"source\['f'\]: the module has its weights already; state"):
+        pd.compile({"f": module("embed").module}, weights="external")
+    artifact = pd.compile(module("external").module, weights="external")
+    assert [p["key"] for p in artifact.parameters] == ["layer1.w"]
+
+
 def test_arrays_of_different_functions_are_different_weights() -> None:
     """The first array is released after its function, and the next one may have its id."""
     b = Builder("m.onnx", "external")

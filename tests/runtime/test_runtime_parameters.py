@@ -101,10 +101,14 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
         ({"model": tmp_path / "text.bin", "": half}, "expected a .safetensors, .npz or .npy file"),
         ({"model": 3}, "got int"),
         ([1], "expected a mapping from scopes"),
+        ({"model": good, "": half, "other": {}}, "'other': the program has parameters of 'model' and '' only"),
     ]  # fmt: skip
     for parameters, message in cases:
         with pytest.raises(pd.InvalidArgumentError, match=message):
             load(artifact(), parameters=parameters)
+    embedded = pd.compile("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
+    with pytest.raises(pd.InvalidArgumentError, match="'model': the program has no parameters; leave it out, or"):
+        load(embedded, parameters={"model": good})
     with pytest.raises(OSError, match=r"gone\.npz"):
         load(artifact(), parameters={"model": tmp_path / "gone.npz"})
 

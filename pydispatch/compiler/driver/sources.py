@@ -17,6 +17,9 @@ from pydispatch.frontends.mlir.read import is_text, path_from, read_file
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 from pydispatch.ir.combine import combine
 from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
+from pydispatch.ir.dialects.util.dialect import GlobalOp
 
 _STRUCTURE = frozenset({"builtin", "func"})
 """Dialects of modules and functions, which a program in any frontend's dialect may contain too."""
@@ -47,6 +50,7 @@ def load_source(source: Any, what: str = "source", options: ReadOptions | None =
     # MLIR text and modules have no frontend: options `inputs` and `constants`, which are for models, are refused.
     if isinstance(source, ModuleOp):
         _check_inputs(None, options)
+        _check_weights(source, what, options)
         return source.clone(), []
     if is_text(source):
         _check_inputs(None, options)
@@ -67,6 +71,19 @@ def _check_inputs(frontend: Frontend | None, options: ReadOptions) -> None:
     if (options.inputs or options.constants) and (frontend is None or not frontend.takes_inputs):
         raise InvalidArgumentError(
             "inputs= and constants= are for ONNX models; state the shapes and values in the program itself"
+        )
+
+
+def _check_weights(module: ModuleOp, what: str, options: ReadOptions) -> None:
+    """Raise InvalidArgumentError if the caller wants weights left out that the module already has."""
+    globals_ = [op.initial_value for op in module.body.block.ops if isinstance(op, GlobalOp)]
+    is_embedded = any(isinstance(value, NumPyArrayAttr) for value in globals_)
+    # A module whose weights are left out may have arrays, too, such as a random state.
+    is_left_out = any(isinstance(value, FlowParameterAttr) for value in globals_)
+    if options.weights == "external" and is_embedded and not is_left_out:
+        raise InvalidArgumentError(
+            f'{what}: the module has its weights already; state weights="external" where it is traced: '
+            'pydispatch.jax_source(..., weights="external")'
         )
 
 

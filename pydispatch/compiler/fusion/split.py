@@ -7,6 +7,7 @@ the number of workers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
@@ -16,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import insert_before
+from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation, rewrite_loops
 from pydispatch.compiler.fusion.split_choice import Shares, choose_split_loop, never
 from pydispatch.compiler.kernels.matmul.match import is_contraction
@@ -110,15 +112,23 @@ def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | 
     for value, map_ in zip(generic.inputs, generic.maps[:-1], strict=True):  # the last map is that of the output
         inputs.append(_expanded(op, value, map_, loop, parts))
         new_maps.append(_map_over_parts(map_, loop, is_split=True))
-    out_type = op.outputs[0].type
-    assert isinstance(out_type, TensorType)
-    partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
-    initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
+    initial = _initial_partials(op, identity, [parts, *shape_of(op.outputs[0])])
     result_map = _map_over_parts(generic.maps[-1], loop, is_split=False)
     new_maps.append(AffineMap(result_map.num_dims, 0, (AffineExpr.dimension(loop), *result_map.results)))
     return rewrite_loops(
         op, [*inputs, initial], new_maps, [*generic.iterators[:loop], "parallel", *generic.iterators[loop:]]
     )
+
+
+def _initial_partials(op: GenericOp, identity: IntegerAttr | FloatAttr, shape: Sequence[int]) -> SSAValue:
+    """Insert a tensor before `op` whose elements are `identity`, and return it. shape: the shape of the result of `op`
+    with one static size more.
+    """
+    out_type = op.outputs[0].type
+    assert isinstance(out_type, TensorType)
+    sizes = dynamic_sizes(op.outputs[0], op)
+    element = insert_before(arith.ConstantOp(identity), op)
+    return insert_before(tensor.SplatOp(element, sizes, TensorType(out_type.element_type, shape)), op)
 
 
 def _reduce_partials(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
@@ -187,10 +197,7 @@ def _split_off(op: GenericOp, combine: Operation, identity: IntegerAttr | FloatA
         loop: Number of the loop.
     """
     generic = structured(op)
-    out_type = op.outputs[0].type
-    assert isinstance(out_type, TensorType)
-    partial = TensorType(out_type.element_type, [*out_type.get_shape(), generic.extent(loop)])
-    initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
+    initial = _initial_partials(op, identity, [*shape_of(op.outputs[0]), generic.extent(loop)])
     result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(loop)))
     kinds = ["parallel" if i == loop else kind for i, kind in enumerate(generic.iterators)]
     new_maps = [*generic.maps[:-1], result_map]

@@ -20,11 +20,12 @@ from pydispatch.graph.builder import Builder
 def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = None) -> ModuleOp:
     """Return the program of an ONNX model.
 
-    The function is named `main`. Weights remain memory-mapped views of the files.
+    The function is named `main`. Weights remain memory-mapped views of the files, or are left out of the program and
+    named as in the model (`options.weights`).
 
     Args:
         source: The path of a model, or its bytes. External weights can only be found if a path is passed.
-        options: Shapes, constants and kernels from the caller; None for none of them.
+        options: Shapes, constants and kernels from the caller, and where weights go; None for the defaults.
 
     Raises:
         CompileError: The file is invalid or a node is not supported; the error names the file and the node.
@@ -36,9 +37,8 @@ def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = N
         source_model = model.ModelProto.read(data.cast("B"))
     except (FormatError, ModelFault) as fault:
         raise CompileError(f"this is no ONNX model: {fault}", Location(filename, 0, 0)) from None
-    builder = Builder(filename)
-    tracer = OnnxTracer(
-        builder, source_model, Files(path.parent if path is not None else None), OPERATORS, options or ReadOptions()
-    )
+    options = options or ReadOptions()
+    builder = Builder(filename, options.weights)
+    tracer = OnnxTracer(builder, source_model, Files(path.parent if path is not None else None), OPERATORS, options)
     tracer.main()
     return builder.module

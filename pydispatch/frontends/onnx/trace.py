@@ -143,7 +143,8 @@ class OnnxTracer:
         values = Values(outer, graph.node, stated)
         for tensor_ in graph.initializer:
             if tensor_.name not in inputs:
-                self._define(values, tensor_.name, self.constant(tensor_, tensor_.name))
+                constant = self.constant(tensor_, tensor_.name, is_weight=outer is None)
+                self._define(values, tensor_.name, constant)
         for name, value in inputs.items():
             self._define(values, name, value)
         self._nodes(graph.node, values, opsets)
@@ -313,18 +314,26 @@ class OnnxTracer:
 
     # -- values
 
-    def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
+    def constant(self, tensor: model.TensorProto, what: str, *, is_weight: bool = False) -> Tensor:
         """Return a tensor of the file as a constant if it has at most _MAX_FOLDED_ELEMENTS, else as a weight.
 
-        `what` names it in errors and among the weights.
+        If the weights are left out of the program, small ones are weights, too, such as biases. Numbers of rank 0 and
+        small integers remain constants, as they are factors and shapes rather than weights.
+
+        Args:
+            tensor: The tensor.
+            what: Its name in errors and among the weights.
+            is_weight: Whether it is an initializer of the main graph, whose names are unique. Others are never left
+                out.
         """
         try:
             dtype, array = array_of(tensor, self.external_files)
         except ModelFault as fault:
             raise self.builder.fail(f"tensor '{what}': {fault}") from None
-        if array.size <= _MAX_FOLDED_ELEMENTS:
+        is_left_out = is_weight and self.builder.weights == "external" and dtype.is_float and array.ndim > 0
+        if array.size <= _MAX_FOLDED_ELEMENTS and not is_left_out:
             return self.builder.constant(array, dtype)
-        return self.builder.weight(what, array, dtype)
+        return self.builder.weight(what, array, dtype, is_own=not is_weight)
 
     def _define(self, values: Values, name: str, value: Tensor) -> None:
         """Bind a name of the current graph to a value. Raise CompileError if the name is already bound."""

@@ -73,12 +73,11 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundPara
         parameters: Scope → a parameter file, a mapping from keys to arrays, or a list of these; None for none.
 
     Raises:
-        InvalidArgumentError: A parameter is missing, or has another type. The message names scope, key and file.
+        InvalidArgumentError: A parameter is missing, or has another type, or the program has no parameters of a scope.
+            The message names scope, key and file.
     """
     needed = module.parameters()  # (scope, key, dtype word, shape) of each
-    sources = _open(parameters)  # also if the program needs none, so that wrong arguments are reported
-    if not needed:
-        return []
+    sources = _open(parameters)
     alignments = module.constant_alignments()
     bound = []
     for constant_index, constant in enumerate(module.constants()):
@@ -88,6 +87,10 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundPara
         if parameter_index is not None:
             record, alignment = needed[parameter_index], alignments[constant_index]
             bound.append(_bind_one(module, constant_index, alignment, record, sources, all_needed=needed))
+    scopes = dict.fromkeys(scope for scope, *_ in needed)
+    for scope in sources:
+        if scope not in scopes:
+            raise InvalidArgumentError(_unknown_scope(scope, scopes))
     return bound
 
 
@@ -184,6 +187,16 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
     return (
         f"the program needs parameters of scope '{scope}' ({shown}){hint}; supply them with "
         f"device.load(..., parameters={{'{scope}': 'model.safetensors'}}) or {option}"
+    )
+
+
+def _unknown_scope(scope: str, known: Iterable[str]) -> str:
+    """Return the message for a scope of which the program has no parameters. known: the scopes of its parameters."""
+    shown = " and ".join(f"'{name}'" for name in known)
+    has = f"the program has parameters of {shown} only" if shown else "the program has no parameters"
+    return (
+        f"parameters: '{scope}': {has}; leave it out, or compile the model with weights=\"external\", which leaves its "
+        "weights to be supplied"
     )
 
 

@@ -10,6 +10,8 @@ import pytest
 import wire
 
 import pydispatch as pd
+from pydispatch.frontends.onnx.model import ModelProto
+from pydispatch.frontends.onnx.tensors import Files, array_of
 
 CASES = np.load(Path(__file__).parent / "cases.npz")
 NAMES = sorted({key.partition("/")[0] for key in CASES})
@@ -21,11 +23,8 @@ def part(name: str, kind: str) -> dict[str, np.ndarray[Any, Any]]:
     return {key.removeprefix(prefix): CASES[key] for key in CASES.files if key.startswith(prefix)}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_model(name: str, tmp_path: Path) -> None:
-    path = tmp_path / f"{name}.onnx"
-    path.write_bytes(CASES[f"{name}/model"].tobytes())
-    program = pd.device("cpu").load(pd.compile(path))
+def check(program: Any, name: str) -> None:
+    """Compare the results of a program of the case with those of onnxruntime."""
     found = program.main(*part(name, "in").values())
     found = found if isinstance(found, tuple) else (found,)
     expected = part(name, "out")
@@ -38,6 +37,41 @@ def test_model(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=output)
         else:
             np.testing.assert_array_equal(got, want, err_msg=output)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_model(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(CASES[f"{name}/model"].tobytes())
+    check(pd.device("cpu").load(pd.compile(path)), name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_model_without_its_weights(name: str, tmp_path: Path) -> None:
+    data = CASES[f"{name}/model"].tobytes()
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(data)
+    artifact = pd.compile(path, weights="external")
+    graph = ModelProto.read(memoryview(data)).graph
+    assert graph is not None
+    weights = {tensor.name: array_of(tensor, Files(None))[1] for tensor in graph.initializer}
+    check(pd.device("cpu").load(artifact, parameters={"model": weights}), name)
+
+
+def test_weights_of_the_caller_replace_all_of_the_model(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    w, c = rng.standard_normal((3, 1), np.float32), rng.standard_normal(1, np.float32)
+    initializers = [wire.tensor("w", [3, 1], 1, (9, w.tobytes())), wire.tensor("c", [1], 1, (9, c.tobytes()))]
+    gemm = wire.node("Gemm", ["x", "w", "c"], ["y"])
+    data = wire.model([gemm], [wire.value("x", "n", 3)], [wire.value("y", "n", 1)], initializers)
+    (tmp_path / "gemm.onnx").write_bytes(data)
+    artifact = pd.compile(tmp_path / "gemm.onnx", weights="external")
+    assert {p["key"]: p["shape"] for p in artifact.parameters} == {"w": [3, 1], "c": [1]}
+    program = pd.device("cpu").load(artifact, parameters={"model": {"w": 2 * w, "c": 3 * c}})
+    x = rng.standard_normal((4, 3), np.float32)
+    np.testing.assert_allclose(program.main(x), x @ (2 * w) + 3 * c, rtol=1e-5, atol=1e-6)
+    with pytest.raises(pd.InvalidArgumentError, match="parameters of scope 'model'"):
+        pd.device("cpu").load(artifact)
 
 
 def test_determinants_of_any_order(tmp_path: Path) -> None:
