@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
@@ -29,16 +30,34 @@ def returns_errors(on_error: str) -> bool:
 
 
 def with_index(error: BaseException, index: int) -> BaseException:
-    """Return the error with the index of its item in `item` and at the start of its text.
+    """Return a copy of the error with the index of its item in `item` and at the start of its text.
 
-    An error that already has an index keeps it, such as the error of an earlier call whose result was an argument. A
-    CancelledError is returned unchanged.
+    The error itself is not changed: it may belong to several items, or to the caller, whose future was an argument. A
+    CancelledError is returned unchanged, and so is an error whose class does not permit the copy.
     """
-    if not hasattr(error, "item") and not isinstance(error, concurrent.futures.CancelledError):
-        error.item = index  # type: ignore[attr-defined]
-        if error.args and isinstance(error.args[0], str):
-            error.args = (f"item {index}: {error.args[0]}", *error.args[1:])
-    return error
+    if isinstance(error, concurrent.futures.CancelledError):
+        return error
+    try:
+        indexed = _copy_of(error)
+        indexed.item = index  # type: ignore[attr-defined]
+    except Exception:
+        return error
+    if error.args and isinstance(error.args[0], str):
+        indexed.args = (f"item {index}: {error.args[0]}", *error.args[1:])
+    return indexed
+
+
+def _copy_of(error: BaseException) -> BaseException:
+    """Return a copy of the error with its attributes, traceback, cause and context."""
+    try:
+        copied = copy.copy(error)
+    except Exception:  # the class cannot be called with `args`
+        copied = type(error).__new__(type(error), *error.args)
+        copied.__dict__.update(error.__dict__)
+    copied.args = error.args  # the class may have derived other arguments from `args`
+    copied.__cause__, copied.__context__ = error.__cause__, error.__context__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied.with_traceback(error.__traceback__)
 
 
 def failed(error: BaseException) -> Future:
@@ -64,7 +83,7 @@ def _outcome(index: int, future: concurrent.futures.Future[Any], is_returned: bo
     error = future.exception()
     if error is None:
         return future.result()
-    with_index(error, index)
+    error = with_index(error, index)
     if is_returned and isinstance(error, Exception):
         return error
     raise error
@@ -151,8 +170,12 @@ class ItemsFuture(Future):
         first: BaseException | None = None  # the first error that is no result: the error of this future
         for index, call in enumerate(calls):
             error = concurrent.futures.CancelledError() if call.cancelled() else call.exception()
-            outcomes.append(call.result() if error is None else with_index(error, index))
-            if error is not None and not (self._is_returned and self._is_result(error)):
+            if error is None:
+                outcomes.append(call.result())
+                continue
+            error = with_index(error, index)
+            outcomes.append(error)
+            if not (self._is_returned and self._is_result(error)):
                 first = first or error
         if first is None:
             self.set_result(outcomes)
@@ -177,11 +200,10 @@ def _submit_each(submit: Submit, items: Iterable[Any], is_returned: bool) -> lis
         try:
             futures.append(submit(*arguments_of(item)))
         except Exception as error:
-            with_index(error, index)
             if not is_returned:
                 for future in futures:
                     future.cancel()
-                raise
+                raise with_index(error, index) from error.__cause__
             futures.append(failed(error))
     return futures
 

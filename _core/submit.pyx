@@ -274,7 +274,7 @@ cdef class BatchTask(Task):
             # A running call is interrupted by a cancellation, as by Ctrl-C.
             if isinstance(outcome, KeyboardInterrupt) and pyd_task_is_cancelled(self.task):
                 outcome = CancelledError()
-            with_index(outcome, self.index_of(i))
+            outcome = with_index(outcome, self.index_of(i))
             # Raised even if errors are results: cancellations, and errors such as KeyboardInterrupt.
             if not self.is_returned or isinstance(outcome, CancelledError) or not isinstance(outcome, Exception):
                 first = first or outcome
@@ -329,10 +329,9 @@ cdef class Batch:
             try:
                 self.add(given[self.item])
             except Exception as error:
-                with_index(error, self.item)
                 if not is_returned:
-                    raise
-                refused[self.item] = error
+                    raise with_index(error, self.item) from error.__cause__
+                refused[self.item] = with_index(error, self.item)
             self.item += 1
         return refused
 

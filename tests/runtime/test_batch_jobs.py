@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,8 +142,81 @@ def test_other_words_are_refused(program: Any, on_error: Any) -> None:
         program.double.map(GOOD, on_error=on_error)
 
 
-def test_a_failed_future_among_the_arguments_keeps_its_name(program: Any) -> None:
-    """Its error belongs to another job."""
-    first = program.double.submit_many(with_bad(4), on_error="return").result(60)[4]
-    results = program.double.submit_many([GOOD[0], WRONG_SHAPE], on_error="return").result(60)
-    assert first.item == 4 and results[1].item == 1 and results[1] is not first
+class RowError(Exception):
+    """An exception that `copy.copy` cannot copy, as `__init__` takes other arguments than `args`."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(f"row {row}: {reason}")
+        self.row = row
+
+
+class PlaceError(Exception):
+    """An exception whose index cannot be set."""
+
+    @property
+    def item(self) -> str:
+        return "shelf"
+
+
+def failed_with(error: BaseException) -> concurrent.futures.Future[Any]:
+    """Return the future of work of the caller that has failed."""
+
+    def fail() -> None:
+        raise error from LookupError("no such file")
+
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        return threads.submit(fail)
+
+
+def jobs(function: Any, items: list[Any]) -> list[list[Any]]:
+    """Return the outcomes of both kinds of jobs."""
+    return [
+        list(function.map(items, on_error="return")),
+        function.submit_many(items, on_error="return").result(60),
+    ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("row 17"),
+        pd.MissingImportError("no provider", ["f"]),
+        FileNotFoundError(2, "no such file", "x"),
+        UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"),
+        RowError(17, "bad"),
+    ],
+)
+def test_items_that_share_a_failed_future_have_errors_of_their_own(program: Any, error: Exception) -> None:
+    row = failed_with(error)
+    before = (error.args, str(error), dict(vars(error)))
+    for outcomes in jobs(program.double, [GOOD[0], row, GOOD[1], row]):
+        assert [(k, e.item) for k, e in enumerate(outcomes) if isinstance(e, Exception)] == [(1, 1), (3, 3)]
+        for k in (1, 3):
+            copied = outcomes[k]
+            assert type(copied) is type(error) and copied is not error and copied.__cause__ is error.__cause__
+            assert {**vars(copied), "item": 0} == {**before[2], "item": 0}
+            assert copied.args[1:] == error.args[1:]
+            assert traceback.extract_tb(copied.__traceback__)[-1].name == "fail"
+            if isinstance(error.args[0], str):
+                assert copied.args[0] == f"item {k}: {error.args[0]}"
+    assert (error.args, str(error), dict(vars(error))) == before
+
+
+def test_the_error_of_an_earlier_job_names_the_item_of_this_one(program: Any) -> None:
+    row = failed_with(jobs(program.double, with_bad(4))[1][4])
+    for outcomes in jobs(program.double, [GOOD[0], row]):
+        assert outcomes[1].item == 1 and str(outcomes[1]).startswith("item 1: item 4: ")
+    assert row.exception().item == 4  # type: ignore[union-attr]
+
+
+def test_errors_that_cannot_have_an_index_stay_what_they_are(program: Any) -> None:
+    error = PlaceError("bad")
+    for outcomes in jobs(program.double, [GOOD[0], failed_with(error)]):
+        assert outcomes[1] is error and error.args == ("bad",)
+
+
+def test_the_first_error_is_among_the_outcomes(program: Any) -> None:
+    error = KeyError("row 17")
+    with pytest.raises(KeyError, match="item 1: row 17") as caught:
+        program.double.submit_many([GOOD[0], failed_with(error)]).result(60)
+    assert caught.value.outcomes[1] is caught.value and not hasattr(error, "outcomes")  # type: ignore[attr-defined]
