@@ -14,6 +14,7 @@ from pydispatch.errors import InvalidArgumentError, SystemError_
 from pydispatch.files import read_head
 from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
+from pydispatch.frontends.remedies import remedy_of_object
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 from pydispatch.ir.combine import combine
 from pydispatch.ir.core.walk import walk
@@ -60,6 +61,8 @@ def load_source(source: Any, what: str = "source", options: ReadOptions | None =
             if frontend.reads_object(source):
                 _check_inputs(frontend, options)
                 return frontend.read(source, options), []
+        if remedy := remedy_of_object(source):
+            raise InvalidArgumentError(f"{what}: got {remedy}")
     path = path_from(what, source)
     reader = reader_of(path)
     _check_inputs(reader, options)
