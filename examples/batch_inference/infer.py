@@ -32,9 +32,10 @@ SOURCES = ("model.mlir", "hard_swish.c", "weights.npz")
 def compiled() -> pd.Artifact:
     """Compile the model with the C function in place of its activation.
 
-    The default is one variant of the code, for all CPUs: every machine of a cluster computes the same bits.
+    There is one variant of the code, for all CPUs of the architecture: every machine of a cluster computes the same
+    bits. The default has a faster one for this machine's CPU, too.
     """
-    return pd.compile(HERE / "model.mlir", patterns=[hard_swish], require_match=True)
+    return pd.compile(HERE / "model.mlir", patterns=[hard_swish], require_match=True, cpu="generic")
 
 
 def read(images: Path, group: int) -> pa.Table:
