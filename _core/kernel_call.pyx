@@ -27,9 +27,9 @@ cdef enum:
 cdef class KernelCall:
     """Base class of kernels written in Python: calls of the compiled CPU function of a kernel with NumPy arrays.
 
-    Subclasses define two methods. `call_unbound(args)` makes the calls before `bind`, and those with another number
-    or type of arguments. `explained(error)` returns the exception to raise for a KernelError or an InvalidArgumentError
-    of the function.
+    Subclasses define three methods. `call_unbound(args)` makes the calls before `bind`, and those with another number
+    or type of arguments. `arranged(args, named)` returns all arguments in order, of which `named` are given by name.
+    `explained(error)` returns the exception to raise for a KernelError or an InvalidArgumentError of the function.
     """
 
     cdef int is_bound          # set once; the other fields do not change afterwards
@@ -60,8 +60,9 @@ cdef class KernelCall:
                 self.function, self.written, self.count, self.views = function, positions, count, mask
                 pyd_set_flag(&self.is_bound)
 
-    def __call__(self, *args):
-        """Run the kernel on arrays and numbers. The arrays that it writes are changed in place.
+    def __call__(self, *args, **named):
+        """Run the kernel on arrays and numbers, given by position or by name. The arrays that it writes are changed in
+        place.
 
         Raises:
             InvalidArgumentError: Arguments do not match the parameters.
@@ -69,7 +70,10 @@ cdef class KernelCall:
                 raised, too.
         """
         cdef PyObject* arguments[STACK_ARGUMENTS]
-        cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
+        cdef Py_ssize_t i, count
+        if named:
+            args = self.arranged(args, named)
+        count = PyTuple_GET_SIZE(args)
         if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # an entry is for `out`
             self.call_unbound(args)
             return

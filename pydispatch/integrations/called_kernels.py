@@ -102,7 +102,7 @@ class Kernel(KernelCall, KernelSource):
         """
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, checks=True)
 
-    def python(self, *args: Any) -> None:
+    def python(self, /, *args: Any, **named: Any) -> None:
         """Run the function itself under plain Python, so that a debugger stops in it and `print` prints.
 
         Invocations run one after the other, in turns between barriers. It is meant for small arrays. Operations that a
@@ -110,6 +110,7 @@ class Kernel(KernelCall, KernelSource):
 
         Args:
             args: Arrays of NumPy, of which those that the kernel writes are changed in place, and numbers.
+            named: Further arguments by name.
 
         Raises:
             InvalidArgumentError: Arguments do not match the parameters.
@@ -119,7 +120,7 @@ class Kernel(KernelCall, KernelSource):
         """
         from pydispatch.kernels.emulation.launch import launch
 
-        flat = self.flat(args)  # tuples of views are replaced by their views
+        flat = self.flat(self.arranged(args, named) if named else args)  # tuples of views are replaced by their views
         self.check_count(flat)
         launch(self, flat)
 
@@ -128,7 +129,7 @@ class Kernel(KernelCall, KernelSource):
 
         The other axes have one workgroup.
         """
-        return lambda *args: self._launch(grid, args)
+        return lambda *args, **named: self._launch(grid, self.arranged(args, named) if named else args)
 
     def _launch(self, grid: int | tuple[int, ...], args: tuple[Any, ...]) -> None:
         """Run the kernel on a grid. grid: numbers of workgroups for one to three axes.

@@ -59,11 +59,13 @@ class TunedKernel(Kernel):
         self._key_parts = tuple(map(self._locate_key, self.key))
         self._chosen: dict[tuple[Any, ...], Kernel] = {}  # (device, values that decide) → the fastest configuration
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, /, *args: Any, **named: Any) -> None:
         """Call the kernel with the fastest configuration; arguments and errors are those of the kernel.
 
         In a traced program, whose arrays have no data to measure with, call it with the first configuration.
         """
+        if named:
+            args = self.arranged(args, named)
         kernel = self.kernels[0] if are_traced(args) else self.best(*args)
         kernel(*args)
 

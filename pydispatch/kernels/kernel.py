@@ -12,6 +12,7 @@ from pydispatch.kernels.module import Lowered, lower
 from pydispatch.kernels.source import Source
 from pydispatch.locations import GeneratedText
 from pydispatch.patterns.kernels import KernelLike
+from pydispatch.suggestions import did_you_mean
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
 """Grid of a kernel: numbers of workgroups, axis 0 first, a function of the kernel's parameters that returns them, or
@@ -149,6 +150,37 @@ class KernelSource(KernelLike):
             raise InvalidArgumentError(
                 f"kernel '{self.name}' takes {len(self.passed)} arguments ({names}), got {len(args)}"
             )
+
+    def arranged(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments of a call in the order of the parameters; a tuple of views is one argument.
+
+        Args:
+            args: The first arguments, by position.
+            named: The others, by name.
+
+        Raises:
+            InvalidArgumentError: A name is unknown, or an argument is missing or given twice.
+        """
+        names = list(dict.fromkeys(parameter.tuple_name or parameter.name for parameter in self.passed))
+        takes = f"the kernel takes ({', '.join(names)})"
+        for name in named:
+            if name in self.source.parameter_names and name not in names:
+                raise InvalidArgumentError(
+                    f"kernel '{self.name}': '{name}' is a static parameter; write {self.name}.specialize({name}=...)"
+                )
+            if name not in names:
+                raise InvalidArgumentError(
+                    f"kernel '{self.name}': unexpected keyword argument '{name}'; {did_you_mean(name, names)}{takes}"
+                )
+            if name in names[: len(args)]:
+                raise InvalidArgumentError(
+                    f"kernel '{self.name}': argument '{name}' is given twice, by position and by name; {takes}"
+                )
+        missing = [f"'{name}'" for name in names[len(args) :] if name not in named]
+        if missing:
+            noun = "argument" if len(missing) == 1 else "arguments"
+            raise InvalidArgumentError(f"kernel '{self.name}': missing {noun} {', '.join(missing)}; {takes}")
+        return (*args, *(named[name] for name in names[len(args) :]))
 
     def flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments of a call, one for each parameter in `passed`: a tuple of views becomes its views."""
