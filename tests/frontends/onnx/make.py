@@ -282,6 +282,41 @@ MICROSOFT: dict[str, tuple] = {
             a = com.microsoft.QLinearAdd(x, s, z, y, t, u, v, w) m = com.microsoft.QLinearMul(x, s, z, y, t, u, v, w) }""",
         {"s": np.float32(0.02), "z": np.uint8(128), "t": np.float32(0.03), "u": np.uint8(100), "v": np.float32(0.05), "w": np.uint8(120)},
         {"x": rng.integers(0, 255, (2, 3, 4)).astype(np.uint8), "y": rng.integers(0, 255, (2, 3, 4)).astype(np.uint8)}),
+    "ms_qlinear_functions": (
+        """(uint8[n, 4, 6] x, uint8[n, 4, 6] y, bool[4, 6] c) => (uint8[n, 4, 6] a, uint8[n, 4, 6] b, uint8[n, 4, 6] w) {
+            a = com.microsoft.QLinearSoftmax<opset=17, axis=1>(x, s, z, p, o) b = com.microsoft.QLinearSoftmax<opset=11, axis=1>(x, s, , p, o)
+            w = com.microsoft.QLinearWhere(c, x, s, z, y, t, u, v, z) }""",
+        {"s": np.float32(0.02), "z": np.uint8(128), "t": np.float32(0.03), "u": np.uint8(100), "v": np.float32(0.04),
+         "p": np.float32(2**-8), "o": np.uint8(0)},
+        {"x": rng.integers(0, 255, (2, 4, 6)).astype(np.uint8), "y": rng.integers(0, 255, (2, 4, 6)).astype(np.uint8),
+         "c": rng.integers(0, 2, (4, 6)).astype(bool)}),
+    "ms_qlinear_windows": (
+        """(int8[n, 3, 7, 6] x, int8[n, 7, 6, 3] y) => (int8[a, b, c, d] p, int8[e, f, g, h] q, int8[i, j, k, l] m, int8[o, r, v, w] f) {
+            p = com.microsoft.QLinearAveragePool<kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]>(x, s, z, t, u)
+            q = com.microsoft.QLinearAveragePool<kernel_shape=[3, 2], pads=[1, 0, 1, 1], count_include_pad=1, channels_last=1>(y, s, z, t)
+            m = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(y, s, z, t, u)
+            f = com.microsoft.QLinearConv<pads=[1, 1, 1, 1], strides=[2, 1], channels_last=1>(y, s, z, k0, ks, kz, cs, u, kb) }""",
+        {"s": np.float32(0.03), "z": np.int8(-7), "t": np.float32(0.0217), "u": np.int8(5), "k0": rng.integers(-99, 99, (4, 3, 3, 3)).astype(np.int8),
+         "ks": np.array([0.01, 0.02, 0.03, 0.015], np.float32), "kz": np.zeros(4, np.int8), "cs": np.float32(0.3), "kb": rng.integers(-999, 999, 4).astype(np.int32)},
+        {"x": rng.integers(-128, 127, (2, 3, 7, 6)).astype(np.int8), "y": rng.integers(-128, 127, (2, 7, 6, 3)).astype(np.int8)}),
+    "ms_qgemm": (
+        """(uint8[n, 8] x, uint8[8, n] y) => (uint8[n, 4] a, float[n, 4] b) {
+            a = com.microsoft.QGemm<transB=1, alpha=0.5>(x, s, z, w, ws, wz, c, t, u)
+            b = com.microsoft.QGemm<transA=1, transB=1>(y, s, z, w, ws, wz) }""",
+        {"s": np.float32(0.02), "z": np.uint8(128), "w": rng.integers(-99, 99, (4, 8)).astype(np.int8),
+         "ws": np.array([0.01, 0.02, 0.03, 0.015], np.float32), "wz": np.array([0, 3, -5, 1], np.int8),
+         "c": rng.integers(-999, 999, 4).astype(np.int32), "t": np.float32(0.05), "u": np.uint8(100)},
+        {"x": rng.integers(0, 255, (3, 8)).astype(np.uint8), "y": rng.integers(0, 255, (8, 3)).astype(np.uint8)}),
+    "ms_quantized_lstm": (
+        """(float[t, n, 4] x) => (float[a, b, c, d] y, float[e, f, g] h, float[i, j, k] s, float[l, m, o, p] z) {
+            y, h, s = com.microsoft.DynamicQuantizeLSTM<hidden_size=3, direction="bidirectional">(x, w, r, b0, , , , , ws, wz, rs, rz)
+            z = com.microsoft.DynamicQuantizeLSTM<hidden_size=3, direction="reverse">(x, v, q, , , , , , vs, vz, qs, qz) }""",
+        {"w": rng.integers(-99, 99, (2, 4, 12)).astype(np.int8), "r": rng.integers(-99, 99, (2, 3, 12)).astype(np.int8), "b0": f32(2, 24),
+         "ws": np.array([0.01, 0.02], np.float32), "wz": np.array([0, 0], np.int8), "rs": np.array([0.02, 0.015], np.float32), "rz": np.array([0, 0], np.int8),
+         "v": rng.integers(0, 255, (1, 4, 12)).astype(np.uint8), "q": rng.integers(0, 255, (1, 3, 12)).astype(np.uint8),
+         "vs": np.full((1, 12), 0.01, np.float32) * np.arange(1, 13, dtype=np.float32) / 6, "vz": np.full((1, 12), 120, np.uint8),
+         "qs": np.full((1, 12), 0.01, np.float32), "qz": np.full((1, 12), 130, np.uint8)},
+        {"x": f32(5, 3, 4)}),
 }  # fmt: skip
 
 FUNCTION = """<ir_version: 9, opset_import: ["": 18, "mine": 1]>
@@ -323,7 +358,9 @@ def main() -> None:
 
 def keep(found: dict[str, np.ndarray], name: str, model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> None:
     onnx.checker.check_model(model)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # each thread of DynamicQuantizeLSTM quantizes its sequences by their own range
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     found[f"{name}/model"] = np.frombuffer(model.SerializeToString(), np.uint8)
     for key, value in inputs.items():
         found[f"{name}/in/{key}"] = value

@@ -55,7 +55,7 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
 
 
 @ONNX.converts("AveragePool")
-def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
+def average_pool(call: NodeCall, x: Tensor) -> Tensor:
     """Return the mean of each window. With count_include_pad, padding counts as zeros, else it does not count.
 
     If all windows have the same number of elements that count, sums are divided by it. Otherwise the counts are sums
@@ -114,7 +114,7 @@ def _spatial(call: NodeCall, x: Tensor) -> list[int]:
 
 
 @ONNX.converts("GlobalAveragePool")
-def _global_average(call: NodeCall, x: Tensor) -> Tensor:
+def global_average_pool(call: NodeCall, x: Tensor) -> Tensor:
     """Return the mean over the spatial axes."""
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
     return elementwise.convert(call.b, reductions.mean(call.b, wide, _spatial(call, x), keep=True), x.dtype)

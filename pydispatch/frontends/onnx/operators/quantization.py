@@ -220,7 +220,7 @@ def _along(call: NodeCall, t: Tensor, x: Tensor, axis: int) -> Tensor:
 
 
 @ONNX.converts("QLinearConv")
-def _qlinear_conv(
+def qlinear_conv(
     call: NodeCall,
     x: Tensor,
     x_scale: Tensor,

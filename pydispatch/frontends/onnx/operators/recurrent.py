@@ -16,6 +16,9 @@ from pydispatch.operations.sequences import Step, over_steps, row
 
 Activation = Callable[[Element], Element]
 """Function of one element."""
+Product = Callable[[Tensor], Tensor]
+"""Function that multiplies rows [..., k] by the weights of one direction: it returns [..., gates * hidden], in a type
+that is wide enough for their sums."""
 _MAX_UNROLLED_STEPS = 512  # longest sequence that is unrolled; longer ones are loops, so that compile time is bounded
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
@@ -74,55 +77,44 @@ def _bind_parameters(function: Callable[..., Element], numbers: Sequence[float],
 
 
 def _recurrent(
-    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
-    initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
+    call: NodeCall, x: Tensor, input_products: Sequence[Product], hidden: Size, bias: Tensor | None,
+    lengths: Tensor | None, initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor | None], Step],
 ) -> list[Tensor]:  # fmt: skip
     """Run a recurrent cell over x [length, batch, inputs] in one or both directions.
 
     Args:
         call: The node.
         x: The sequences.
-        w: Weights of the inputs, [directions, gates * hidden, inputs].
-        r: Recurrence weights, [directions, gates * hidden, hidden].
+        input_products: For each direction the product of inputs by its weights.
+        hidden: Size of the hidden state.
         bias: Input bias and recurrence bias, [directions, 2 * gates * hidden].
         lengths: Length of each sequence, [batch].
         initial: Initial states, [directions, batch, hidden]; None for zeros.
-        gates: Number of gates of the cell, the new state included: blocks of `hidden` rows of the weights.
-        cell: Returns the step function from a direction's index (0, or 1 for backwards in a bidirectional network), its
-            recurrence weights [gates * hidden, hidden], and its recurrence bias [gates * hidden] or None.
+        gates: Number of gates of the cell, the new state included: blocks of `hidden` results of a product.
+        cell: Returns the step function from a direction's index (0, or 1 for backwards in a bidirectional network) and
+            its recurrence bias [gates * hidden] or None.
 
     Returns:
         The outputs [length, directions, batch, hidden], then each final state [directions, batch, hidden]. With the
         attribute layout=1, the batch is the first axis of x, of the states and of the results.
-
-    Raises:
-        CompileError: The operands have other ranks, or the weights do not fit the directions and gates.
     """
-    # Read and check the attributes and operands.
-    b = call.b
-    direction = call.text("direction", "forward", ("forward", "reverse", "bidirectional"))
-    count = 2 if direction == "bidirectional" else 1
+    b, count = call.b, len(input_products)
+    is_reverse = call.text("direction", "forward", ("forward", "reverse", "bidirectional")) == "reverse"
     call.ignore("hidden_size", "output_sequence")
     by_batch = call.version >= 14 and call.flag("layout")
-    if x.rank != 3 or w.rank != 3 or r.rank != 3 or w.shape[0] != count:
-        raise call.fail(f"its operands are {x}, {w} and {r}; expected 3 axes and {count} direction(s)")
     x = shapes.transpose(b, x, [1, 0, 2]) if by_batch else x
-    hidden = r.shape[2]
-    if w.shape[1] != gates * hidden:
-        raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
     states = [_initial_state(call, t, count, batch=x.shape[1], hidden=hidden, by_batch=by_batch, x=x) for t in initial]
 
     # Run each direction. The products of all inputs by their weights, plus the input bias, are computed before, in one
     # product. The steps, which `cell` emits, add the products of the states and the recurrence bias.
     outputs, final_states = [], []  # both per direction
-    for n in range(count):
-        backwards = direction == "reverse" or n == 1
-        own_weights = row(b, w, n)  # weights of direction n
-        inputs = products.matmul(b, x, shapes.transpose(b, own_weights), wide(x.dtype))
+    for n, input_product in enumerate(input_products):
+        backwards = is_reverse or n == 1
+        inputs = input_product(x)
         input_bias, recurrence_bias = _split_bias(call, bias, n, gates, hidden)
         if input_bias is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, input_bias)
-        step = cell(n, row(call.b, r, n), recurrence_bias)
+        step = cell(n, recurrence_bias)
         # More than _MAX_UNROLLED_STEPS steps are a loop. `row(b, t, n)` is t[n].
         output, ends = over_steps(
             b, elementwise.convert(b, inputs, x.dtype), [row(b, t, n) for t in states], step, backwards=backwards,
@@ -182,15 +174,33 @@ def _split_gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
     return slicing.split(call.b, t, t.rank - 1, [gate_size] * count)
 
 
-def _recurrent_product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
-    """Return h @ r^T + bias, for the old state h [batch, hidden] and recurrence weights r [gates * hidden, hidden]."""
-    product = products.matmul(call.b, h, shapes.transpose(call.b, r), wide(h.dtype))
+def _product_by(call: NodeCall, weights: Tensor) -> Product:
+    """Return the product by the transpose of weights [m, k]."""
+    return lambda rows: products.matmul(call.b, rows, shapes.transpose(call.b, weights), wide(rows.dtype))
+
+
+def _input_products(call: NodeCall, x: Tensor, w: Tensor, r: Tensor, gates: int) -> list[Product]:
+    """Return for each direction the product of inputs by its weights w [directions, gates * hidden, inputs].
+
+    Raise CompileError if x, w or the recurrence weights r [directions, gates * hidden, hidden] have other ranks, or the
+    weights do not fit the directions and gates.
+    """
+    count, hidden = direction_count(call), r.shape[-1]
+    if x.rank != 3 or w.rank != 3 or r.rank != 3 or w.shape[0] != count:
+        raise call.fail(f"its operands are {x}, {w} and {r}; expected 3 axes and {count} direction(s)")
+    if w.shape[1] != gates * hidden:
+        raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
+    return [_product_by(call, row(call.b, w, n)) for n in range(count)]
+
+
+def _recurrent_product(call: NodeCall, h: Tensor, product: Product, bias: Tensor | None) -> Tensor:
+    """Return the product of the old state h [batch, hidden] by recurrence weights, plus a bias, in the type of h."""
     if bias is None:
-        return elementwise.convert(call.b, product, h.dtype)
-    return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), product, bias)
+        return elementwise.convert(call.b, product(h), h.dtype)
+    return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), product(h), bias)
 
 
-def _direction_count(call: NodeCall) -> int:
+def direction_count(call: NodeCall) -> int:
     """Return 2 for a bidirectional network, else 1."""
     return 2 if call.text("direction", "forward") == "bidirectional" else 1
 
@@ -206,21 +216,23 @@ def _rnn(
     of each sequence, and the operand h the initial state; None stands for zeros. Return h after all steps and after the
     last one.
     """
-    functions = _activations(call, ["Tanh"], _direction_count(call))
+    functions = _activations(call, ["Tanh"], direction_count(call))
 
-    def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
+    def cell(n: int, own_bias: Tensor | None) -> Step:
+        """Return the step of direction n, with its recurrence bias (None without biases)."""
         (f,) = functions[n]  # the activation of direction n
+        product = _product_by(call, row(call.b, r, n))
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             """Return the new hidden state, from the inputs times their weights and the old state."""
             return [
-                formula(call.b, lambda u, v: f(u + v), inputs, _recurrent_product(call, states[0], weights, own_bias))
+                formula(call.b, lambda u, v: f(u + v), inputs, _recurrent_product(call, states[0], product, own_bias))
             ]
 
         return step
 
-    return _recurrent(call, x, w, r, bias, lengths, [h], gates=1, cell=cell)
+    input_products = _input_products(call, x, w, r, gates=1)
+    return _recurrent(call, x, input_products, r.shape[2], bias, lengths, [h], gates=1, cell=cell)
 
 
 @dataclass(frozen=True)
@@ -234,9 +246,9 @@ class _GruCell:
         call: The node.
         gate_activation: Activation of both gates.
         state_activation: Activation of the candidate, from which the new state is interpolated.
-        gate_weights: Recurrence weights of the gates, [2 * hidden, hidden].
+        gate_product: Product by the recurrence weights of the gates, [2 * hidden, hidden].
         gate_bias: Recurrence bias of the gates; None without biases.
-        candidate_weights: Recurrence weights of the candidate, [hidden, hidden].
+        candidate_product: Product by the recurrence weights of the candidate, [hidden, hidden].
         candidate_bias: Recurrence bias of the candidate; None without biases.
         resets_product: Whether the reset gate scales the product of the old state with the weights of the candidate,
             instead of the old state.
@@ -245,9 +257,9 @@ class _GruCell:
     call: NodeCall
     gate_activation: Activation
     state_activation: Activation
-    gate_weights: Tensor
+    gate_product: Product
     gate_bias: Tensor | None
-    candidate_weights: Tensor
+    candidate_product: Product
     candidate_bias: Tensor | None
     resets_product: bool
 
@@ -258,7 +270,7 @@ class _GruCell:
         # The argument of each gate is the sum of a part from the inputs and a part from the old state. `candidate` is
         # the part from the inputs for the new state.
         update, reset, candidate = _split_gates(self.call, inputs, count=3)
-        own_product = _recurrent_product(self.call, old, self.gate_weights, self.gate_bias)
+        own_product = _recurrent_product(self.call, old, self.gate_product, self.gate_bias)
         own_update, own_reset = _split_gates(self.call, own_product, count=2)
         update_gate = formula(b, lambda u, v: f(u + v), update, own_update)
         reset_gate = formula(b, lambda u, v: f(u + v), reset, own_reset)
@@ -278,10 +290,10 @@ class _GruCell:
         b, g = self.call.b, self.state_activation
         # The gate scales the old state's part after the product with the weights, or the old state before it.
         if self.resets_product:
-            hidden_part = _recurrent_product(self.call, old, self.candidate_weights, self.candidate_bias)
+            hidden_part = _recurrent_product(self.call, old, self.candidate_product, self.candidate_bias)
             return formula(b, lambda u, k, v: g(u + k * v), candidate, reset_gate, hidden_part)
         reset_state = elementwise.binary(b, "mul", reset_gate, old)
-        hidden_part = _recurrent_product(self.call, reset_state, self.candidate_weights, self.candidate_bias)
+        hidden_part = _recurrent_product(self.call, reset_state, self.candidate_product, self.candidate_bias)
         return formula(b, lambda u, v: g(u + v), candidate, hidden_part)
 
 
@@ -299,21 +311,24 @@ def _gru(
     With the attribute `linear_before_reset`, the reset gate scales the product of the old state with the weights of the
     new state. Without it, the reset gate scales the old state before that product.
     """
-    functions = _activations(call, ["Sigmoid", "Tanh"], _direction_count(call))
+    functions = _activations(call, ["Sigmoid", "Tanh"], direction_count(call))
     resets_product = call.flag("linear_before_reset")
 
-    def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
+    def cell(n: int, own_bias: Tensor | None) -> Step:
+        """Return the step of direction n, with its recurrence bias (None without biases)."""
         # The first 2 * hidden rows are those of the two gates, the others those of the candidate for the new state.
         hidden = r.shape[2]
-        gate_weights, candidate_weights = _split_rows(call, weights, hidden + hidden)
+        gate_product, candidate_product = (
+            _product_by(call, weights) for weights in _split_rows(call, row(call.b, r, n), hidden + hidden)
+        )
         gate_bias = candidate_bias = None
         if own_bias is not None:
             gate_bias, candidate_bias = _split_rows(call, own_bias, hidden + hidden)
         f, g = functions[n]  # the activations of the gates and of the candidate in direction n
-        return _GruCell(call, f, g, gate_weights, gate_bias, candidate_weights, candidate_bias, resets_product).step
+        return _GruCell(call, f, g, gate_product, gate_bias, candidate_product, candidate_bias, resets_product).step
 
-    return _recurrent(call, x, w, r, bias, lengths, [h], gates=3, cell=cell)
+    input_products = _input_products(call, x, w, r, gates=3)
+    return _recurrent(call, x, input_products, r.shape[2], bias, lengths, [h], gates=3, cell=cell)
 
 
 def _split_rows(call: NodeCall, t: Tensor, count: Size) -> tuple[Tensor, Tensor]:
@@ -340,8 +355,8 @@ class _LstmCell:
         gate_activation: Activation of the gates.
         cell_activation: Activation of what is added to the cell state.
         output_activation: Activation of the cell state, which the output gate scales.
-        weights: Recurrence weights of the gates input, output and forget and of the new cell state, one after the
-            other, [4 * hidden, hidden].
+        product: Product by the recurrence weights of the gates input, output and forget and of the new cell state, one
+            after the other.
         bias: Recurrence bias, [4 * hidden]; None without biases.
         peepholes: Weights of the cell state for the gates input, output and forget; None if these do not read it.
         is_coupled: Whether the forget gate is 1 minus the input gate.
@@ -351,7 +366,7 @@ class _LstmCell:
     gate_activation: Activation
     cell_activation: Activation
     output_activation: Activation
-    weights: Tensor
+    product: Product
     bias: Tensor | None
     peepholes: Sequence[Tensor] | None
     is_coupled: bool
@@ -367,7 +382,7 @@ class _LstmCell:
         # For each gate and for the new cell state a pair: what the inputs and the old hidden state contribute.
         input_part, output_part, forget_part, cell_part = zip(
             _split_gates(self.call, inputs, count=4),
-            _split_gates(self.call, _recurrent_product(self.call, hidden, self.weights, self.bias), count=4),
+            _split_gates(self.call, _recurrent_product(self.call, hidden, self.product, self.bias), count=4),
             strict=True,
         )
         input_gate = self._gate(*input_part, cell_state, peephole=0)
@@ -406,13 +421,26 @@ def _lstm(
 
     Return the hidden state after all steps, and the last hidden and cell states.
     """
-    functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _direction_count(call))
+    input_products = _input_products(call, x, w, r, gates=4)
+    hidden_products = [_product_by(call, row(call.b, r, n)) for n in range(len(input_products))]
+    return lstm(call, x, input_products, hidden_products, r.shape[2], bias, lengths, h, state, peepholes)
+
+
+def lstm(
+    call: NodeCall, x: Tensor, input_products: Sequence[Product], hidden_products: Sequence[Product], hidden: Size,
+    bias: Tensor | None, lengths: Tensor | None, h: Tensor | None, state: Tensor | None, peepholes: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
+    """Lower an LSTM whose weights are multiplied by `input_products` and `hidden_products`, one for each direction.
+
+    `hidden` is the size of the hidden state; the other operands and the results are those of the operator LSTM.
+    """
+    functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], len(input_products))
     is_coupled = call.flag("input_forget")
 
-    def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
+    def cell(n: int, own_bias: Tensor | None) -> Step:
+        """Return the step of direction n, with its recurrence bias (None without biases)."""
         f, g, k = functions[n]  # the activations of the gates, the cell state and the output in direction n
         own_peepholes = None if peepholes is None else _split_gates(call, row(call.b, peepholes, n), count=3)
-        return _LstmCell(call, f, g, k, weights, own_bias, own_peepholes, is_coupled).step
+        return _LstmCell(call, f, g, k, hidden_products[n], own_bias, own_peepholes, is_coupled).step
 
-    return _recurrent(call, x, w, r, bias, lengths, [h, state], gates=4, cell=cell)
+    return _recurrent(call, x, input_products, hidden, bias, lengths, [h, state], gates=4, cell=cell)

@@ -98,12 +98,27 @@ def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
     return reductions.arg_reduce(call.b, name, x, axis, keep, I64, last)
 
 
-def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor) -> Tensor:
-    """Return function(call, x, axis), for example the softmax of x, for the axis in the attribute `axis`.
+def _softmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
+    """Return the softmax of x along an axis."""
+    return normalization.softmax(call.b, x, axis)
 
-    Before version 13 of the operator, the axes from `axis` on are flattened into one.
+
+def softmax(call: NodeCall, x: Tensor, version: int) -> Tensor:
+    """Return the softmax of x as version `version` of the operator Softmax computes it."""
+    return _along_axis(_softmax, call, x, version)
+
+
+def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor) -> Tensor:
+    """Return function(call, x, axis), for example the softmax of x, for the axis in the attribute `axis`."""
+    return _along_axis(function, call, x, call.version)
+
+
+def _along_axis(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor, version: int) -> Tensor:
+    """Return function(call, x, axis) for the axis in the attribute `axis`, as version `version` of Softmax defines it.
+
+    Before version 13, the axes from `axis` on are flattened into one.
     """
-    if call.version >= 13:
+    if version >= 13:
         return function(call, x, call.axis(call.integer("axis", -1), x.rank))
     axis = call.axis(call.integer("axis", 1), x.rank)
     flat = shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
@@ -147,7 +162,7 @@ ONNX.register({
     }.items()},
     "ArgMax": partial(_argument, "max"),
     "ArgMin": partial(_argument, "min"),
-    "Softmax": partial(_softmax_like, lambda c, x, axis: normalization.softmax(c.b, x, axis)),
+    "Softmax": partial(_softmax_like, _softmax),
     "LogSoftmax": partial(_softmax_like, lambda c, x, axis: normalization.log_softmax(c.b, x, axis)),
     "Hardmax": partial(_softmax_like, _hardmax),
     "CumSum": partial(_cumulative, "add"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.attention import rotate_any, static_size
-from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
+from pydispatch.frontends.onnx.operators.microsoft.quantized import integer_product, scaled
 from pydispatch.frontends.onnx.registry import MICROSOFT
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, Size

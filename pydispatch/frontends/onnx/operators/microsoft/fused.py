@@ -1,6 +1,4 @@
-"""Conversions of operators of com.microsoft that fuse several operators of ai.onnx: products, norms, quantized
-functions.
-"""
+"""Conversions of operators of com.microsoft that fuse several operators of ai.onnx: activations, products, norms."""
 
 from __future__ import annotations
 
@@ -8,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.operators import products, quantization
+from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.registry import MICROSOFT, ONNX
-from pydispatch.graph.dtypes import F32, I64
+from pydispatch.graph.dtypes import I64
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import activations, elementwise, gathers, normalization, reductions, shapes, slicing
+from pydispatch.operations import activations, elementwise, gathers, normalization, reductions, shapes
 from pydispatch.operations import products as ops
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.normalization import wide
@@ -94,103 +92,6 @@ def _fused_conv(
     convolved = products.conv(call, x, w, bias)
     convolved = convolved if added is None else elementwise.binary(call.b, "add", convolved, added)
     return _activated(call, convolved, call.reals("activation_params", []))
-
-
-def integer_product(call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
-    """Return (x - x_zero) @ (y - y_zero) in i32, for quantized matrices.
-
-    x_zero is a scalar, y_zero a scalar or a vector with an element for each column; None stands for 0.
-    """
-    rows = products.without_zero_point(call, x, x_zero, axis=None)
-    return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, axis=-1))
-
-
-def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
-    """Return x * scales[0] * scales[1] + bias in f32, for integers x and two scales that broadcast to x."""
-
-    def scaled_element(value: Element, s: Element, t: Element, *more: Element) -> Element:
-        """Return one element of the product: `value`, an integer, times the scales s and t, plus the bias if there is
-        one.
-        """
-        product = value.to(F32) * (s.to(F32) * t.to(F32))
-        return product + more[0].to(F32) if more else product
-
-    return formula(call.b, scaled_element, x, *scales, *([bias] if bias is not None else []))
-
-
-@MICROSOFT.converts("DynamicQuantizeMatMul")
-def _dynamic_quantize_matmul(
-    call: NodeCall, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
-) -> Tensor:
-    """Quantize x to bytes by its own range, and return its product by quantized y in f32, plus a bias.
-
-    `scale` and `zero` are the scale and the zero point of y.
-    """
-    quantized_x, x_scale, x_zero = quantization.dynamic_quantize(call, x)
-    return scaled(call, integer_product(call, quantized_x, y, x_zero, zero), [x_scale, scale], bias)
-
-
-@MICROSOFT.converts("MatMulIntegerToFloat")
-def _matmul_integer_to_float(
-    call: NodeCall, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
-    y_zero: Tensor | None = None, bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the product of two quantized matrices, scaled to f32, plus a bias."""
-    return scaled(call, integer_product(call, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
-
-
-def _qlinear(
-    function: Callable[..., Element], count: int, names: Sequence[str], call: NodeCall, *operands: Tensor | None
-) -> Tensor:
-    """Dequantize `count` tensors, apply a formula, and quantize the result.
-
-    The first three parameters are bound for each operator: QLinearAdd has the formula u + v of 2 tensors, and the
-    operands (a, a_scale, a_zero, b, b_scale, b_zero, scale, zero).
-
-    Args:
-        function: The formula: function(element of each tensor..., number of each attribute...).
-        count: Number of tensors.
-        names: Names of the float attributes.
-        call: The node.
-        operands: Elements, scale and zero point of each tensor, then scale and zero point of the result. The last one
-            may be missing. The result has the type of the first tensor.
-    """
-    if len(operands) not in (3 * count + 1, 3 * count + 2):
-        raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
-    dequantized = []
-    for n in range(count):
-        x, scale, zero = operands[3 * n : 3 * n + 3]
-        if x is None or scale is None:
-            raise call.fail("an operand is missing")
-        dequantized.append(quantization.dequantize(call, x, scale, zero))
-    first, scale = operands[0], operands[3 * count]
-    zero = operands[3 * count + 1] if len(operands) > 3 * count + 1 else None
-    if first is None or scale is None:
-        raise call.fail("an operand is missing")
-    numbers = [call.real(name, 0.01) for name in names]  # the only one is alpha of QLinearLeakyRelu
-    result = formula(call.b, lambda *v: function(*v, *numbers), *dequantized)
-    return quantization.quantize(call, result, scale, zero, first.dtype)
-
-
-@MICROSOFT.converts("QLinearGlobalAveragePool")
-def _qlinear_global_average(
-    call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
-) -> Tensor:
-    """Return the mean over the spatial axes of a quantized tensor, quantized with `out_scale` and `out_zero`."""
-    is_channels_last = call.flag("channels_last")
-    axes = list(range(1, x.rank - 1)) if is_channels_last else list(range(2, x.rank))
-    mean = reductions.mean(call.b, quantization.dequantize(call, x, scale, zero), axes, keep=True)
-    return quantization.quantize(call, mean, out_scale, out_zero, x.dtype)
-
-
-@MICROSOFT.converts("QLinearConcat")
-def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
-    """Dequantize tensors, each given as elements, scale and zero point, concatenate them, and quantize the result."""
-    if not operands or len(operands) % 3:
-        raise call.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
-    parts = [quantization.dequantize(call, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
-    joined = slicing.concat(call.b, parts, call.axis(call.integer("axis"), parts[0].rank))
-    return quantization.quantize(call, joined, scale, zero, operands[0].dtype)
 
 
 # -- norms
@@ -288,10 +189,4 @@ MICROSOFT.register({
     "Gelu": partial(_with_bias, activations.gelu),
     "BiasGelu": partial(_with_bias, activations.gelu),
     "FastGelu": partial(_with_bias, activations.tanh_gelu),
-    "QuantizeLinear": ONNX["QuantizeLinear"],
-    "DequantizeLinear": ONNX["DequantizeLinear"],
-    "QLinearAdd": partial(_qlinear, lambda u, v: u + v, 2, ()),
-    "QLinearMul": partial(_qlinear, lambda u, v: u * v, 2, ()),
-    "QLinearSigmoid": partial(_qlinear, lambda v: v.unary("logistic"), 1, ()),
-    "QLinearLeakyRelu": partial(_qlinear, activations.leaky_relu, 1, ("alpha",)),
 })  # fmt: skip
