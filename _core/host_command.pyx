@@ -254,11 +254,19 @@ cdef list arguments_of(Context context, const pyd_host_command_t* command):
     return arguments
 
 
+def require_none(result):
+    """Raise InvalidArgumentError for a result of a host command: its results are operands that it writes."""
+    if result is not None:
+        raise InvalidArgumentError(
+            f"it has returned an object of class {type(result).__name__}, which is not used; write into the operands "
+            "(y[...] = value, or y.upload(value) if they are buffers of a device) and return None")
+
+
 cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) except -1:
     """Call the Python function with the context and its operands, and pack operands that it has written.
 
-    Raise InvalidArgumentError if it still refers to the array of an operand after its return, because the memory of the
-    operand is reused.
+    Raise InvalidArgumentError if it returns a value, or still refers to the array of an operand after its return,
+    because the memory of the operand is reused.
     """
     cdef const pyd_host_operand_t* operand
     cdef uint32_t i
@@ -268,7 +276,8 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
     cdef list given = arguments_of(context, command)
     outer = sys.exc_info()[1]  # the exception that is being handled now, or None
     try:
-        PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL)
+        require_none(
+            PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL))
     except BaseException as error:
         clear_frames(error, outer)
         detach(given)  # arrays that the function has stored

@@ -279,6 +279,24 @@ def test_writing_what_is_only_read(device: Any, artifact: pd.Artifact) -> None:
         program.f(np.ones(4, np.float32), 1, 1.0)
 
 
+async def asynchronous(context: Any, x: Any) -> None:
+    x += 1
+
+
+@pytest.mark.parametrize(("command", "kind"), [
+    (lambda context, x: x * 2, "ndarray"), (lambda context, x: x[1:], "ndarray"), (lambda context, x: 0, "int"),
+    (asynchronous, "coroutine"),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:coroutine 'asynchronous' was never awaited")
+def test_values_that_are_returned(device: Any, one: pd.Artifact, command: Any, kind: str) -> None:
+    program, x = loaded(device, one, command=command), np.ones(4, np.float32)
+    with pytest.raises(
+        pd.CommandError, match=rf"has returned an object of class {kind}.*write into the operands \(y\["
+    ):
+        program.f(x)
+    np.testing.assert_array_equal(program.untouched(x), x + x)
+
+
 def test_arrays_that_are_kept(device: Any, one: pd.Artifact) -> None:
     kept: list[Any] = []
     program = loaded(device, one, command=lambda context, x: kept.append(x[1:]))

@@ -215,6 +215,13 @@ def test_buffers_that_are_kept(gpu: Any, singles: dict[str, Any]) -> None:
         kept[0].numpy()
 
 
+def test_values_that_are_returned(gpu: Any, singles: dict[str, Any]) -> None:
+    program = single(gpu, singles, lambda context, x, n: x.numpy() + n)
+    with pytest.raises(pd.CommandError, match=r"has returned an object of class ndarray.*y\.upload\(value\)"):
+        program.f(X, 1)
+    np.testing.assert_array_equal(program.untouched(X).numpy(), X + X)
+
+
 def test_only_the_operand_is_copied(gpu: Any) -> None:
     """The operand is the second of two transients, which share a block on most devices."""
     artifact = pd.compile("""
