@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects import arith, tensor
@@ -52,6 +53,8 @@ def scatter(
         combine: Function of old and new elements.
         unique: Whether no element is in two slices; otherwise slices are combined in order.
     """
+    if not axes.start_index_map and not axes.batching_dims:
+        return _without_coordinates(builder, tensors, indices, updates, axes, combine)
     # The scatter is brought into the form of `_scattered`, whose indexed axes are the leading ones. Until then slices
     # are [*batch axes, *axes of x], and `positions` has their coordinates [*batch axes] along each axis in `indexed`.
     x = tensors[0]
@@ -68,7 +71,7 @@ def scatter(
     for d in range(x.rank):
         if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
             indexed.append(d)
-            positions.append(full(builder, 0, positions[0].shape if positions else (), indices.dtype))
+            positions.append(full(builder, 0, positions[0].shape, indices.dtype))
 
     # Make the indexed axes the leading ones, of the slices and of the tensors.
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
@@ -77,8 +80,6 @@ def scatter(
         slices = [expand_dims(builder, slice_, axes=[0]) for slice_ in slices]
         positions = [expand_dims(builder, p, axes=[0]) for p in positions]
         batch = 1
-    if not indexed:  # slices of the shape of x: each begins at 0
-        indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
     rows = concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch)  # [*batch axes, indexed axes]
     indexed_first = [transpose(builder, tensor_, order) for tensor_ in tensors]
     results = _scattered(builder, indexed_first, rows, slices, depth=len(indexed), combine=combine, unique=unique)
@@ -161,6 +162,26 @@ def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxe
     sizes = dict(zip(axes.slice_dims(x.rank), slices.shape[len(lead) :], strict=True))
     shape: list[Size] = [*slices.shape[: len(lead)], *(sizes.get(d, 1) for d in range(x.rank))]
     return reshape(builder, slices, shape)
+
+
+def _without_coordinates(
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
+    combine: CombineSeveral,
+) -> list[Tensor]:  # fmt: skip
+    """Combine slices that begin at 0 along every axis, since no axis is indexed, and return the tensors.
+
+    The arguments are those of `scatter`, with an empty vector of coordinates for each slice.
+    """
+    slices = [_with_all_axes(builder, update, x, axes) for x, update in zip(tensors, updates, strict=True)]
+    if slices[0].shape == tensors[0].shape:  # a single slice, as large as the tensors
+        count = len(tensors)
+        return apply_several(builder, lambda s, *e: combine(s, e[:count], e[count:]), *tensors, *slices)
+    # The tensors become [1, ...]: each slice has the coordinate 0 along this axis.
+    deeper = [expand_dims(builder, x, [0]) for x in tensors]
+    zeros = full(builder, 0, [1 if d == axes.index_vector_dim else n for d, n in enumerate(indices.shape)], I32)
+    axes = replace(axes, collapsed_dims=(0, *(d + 1 for d in axes.collapsed_dims)), start_index_map=(0,))
+    results = scatter(builder, deeper, zeros, updates, axes, combine)
+    return [reshape(builder, result, x.shape) for result, x in zip(results, tensors, strict=True)]
 
 
 def scatter_leading(

@@ -31,6 +31,10 @@ CASES = {
     "vector first": Case((5, 6), (2, 4), (2, 3), (0, 2), (), (0, 1), 0),
     "without vector": Case((5, 6), (4,), (1, 4), (1,), (0,), (0,), 1),
     "one place": Case((5, 6), (2,), (2, 3), (0, 1), (), (0, 1), 0),
+    "no coordinates": Case((5, 6), (0,), (5, 6), (0, 1), (), (), 0),
+    "part without coordinates": Case((5, 6), (0,), (2, 6), (0, 1), (), (), 0),
+    "wholes without coordinates": Case((5, 6), (4, 0), (5, 6), (1, 2), (), (), 1),
+    "windows without coordinates": Case((5, 6), (4, 0), (2, 3), (1, 2), (), (), 1),
     "batches": Case((3, 5, 6), (3, 4, 1), (1, 2, 6), (2, 3), (), (1,), 2, (0,), (0,)),
     "batches in another order": Case((4, 5, 3), (3, 1, 4), (1, 1, 1), (), (1,), (1,), 1, (2, 0), (0, 2)),
 }
@@ -116,7 +120,7 @@ def test_scatter(run: Any, name: str, combine: str) -> None:
     # Windows that lie partly outside are not defined everywhere: these lie inside, or altogether outside.
     last = [case.shape[d] - case.sizes[d] for d in case.indexed]
     lead = [n for d, n in enumerate(case.indices) if d != case.vector]
-    indices = np.stack([rng.integers(0, n + 1, lead) for n in last])
+    indices = np.array([rng.integers(0, n + 1, lead) for n in last], int).reshape(len(last), *lead)
     outside = rng.random(indices.shape[1:]) < 0.2
     indices[:, outside] = 99
     indices = np.moveaxis(indices, 0, case.vector) if case.vector < len(case.indices) else indices[0]

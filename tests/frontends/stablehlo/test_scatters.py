@@ -67,6 +67,50 @@ def test_slices_of_several_elements(run: Any) -> None:
     np.testing.assert_array_equal(found, x)
 
 
+WITHOUT_COORDINATES = """func.func @main(%x: XS, %s: ELEMENT, %i: INDICES, %u: UPDATES, %v: SCALARS) -> (XS, ELEMENT) {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [WINDOWS], index_vector_dim = VECTOR>}> ({
+  ^bb0(%a: ELEMENT, %b: ELEMENT):
+    %2 = stablehlo.COMBINE %a, %b : ELEMENT
+    stablehlo.return %2 : ELEMENT
+  }) : (XS, INDICES, UPDATES) -> XS
+  %1 = "stablehlo.scatter"(%s, %i, %v) <{scatter_dimension_numbers = #stablehlo.scatter<
+    index_vector_dim = VECTOR>}> ({
+  ^bb0(%a: ELEMENT, %b: ELEMENT):
+    %2 = stablehlo.COMBINE %a, %b : ELEMENT
+    stablehlo.return %2 : ELEMENT
+  }) : (ELEMENT, INDICES, SCALARS) -> ELEMENT
+  return %0, %1 : XS, ELEMENT
+}"""
+
+
+@pytest.mark.parametrize("combine", [np.add, np.multiply])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("count", [(), (3,)])
+def test_scatters_without_coordinates(run: Any, count: tuple[int, ...], dtype: type, combine: np.ufunc) -> None:
+    """Updates of the shape of a tensor, of rank 0 or of dynamic sizes, are combined with all of it, in order."""
+    element, batch = "f32" if dtype is np.float32 else "complex<f32>", "".join(f"{n}x" for n in count)
+    names = {
+        "XS": f"tensor<?x3x{element}>", "UPDATES": f"tensor<{batch}?x3x{element}>",
+        "SCALARS": f"tensor<{batch}{element}>", "ELEMENT": f"tensor<{element}>", "INDICES": f"tensor<{batch}0xi32>",
+        "WINDOWS": ", ".join(str(len(count) + d) for d in range(2)), "VECTOR": str(len(count)),
+        "COMBINE": combine.__name__,
+    }  # fmt: skip
+    text = WITHOUT_COORDINATES
+    for name, value in names.items():
+        text = text.replace(name, value)
+    rng = np.random.default_rng(10)
+
+    def numbers(*shape: int) -> np.ndarray[Any, Any]:
+        x = rng.integers(-3, 4, shape).astype(dtype)
+        return x + 1j * rng.integers(-3, 4, shape).astype(dtype) if dtype is np.complex64 else x
+
+    x, s, u, v = numbers(2, 3), numbers(), numbers(*count, 2, 3), numbers(*count)
+    found = run(text, x, s, np.zeros((*count, 0), np.int32), u, v)
+    for got, old, updates in ((found[0], x, u), (found[1], s, v)):
+        np.testing.assert_array_equal(got, combine(old, combine.reduce(updates, 0) if count else updates))
+
+
 @pytest.mark.parametrize(
     ("index_type", "start"), [("ui8", 200), ("ui8", 255), ("i8", 126), ("i8", -1), ("ui16", 40000), ("ui32", 2**32 - 1)]
 )

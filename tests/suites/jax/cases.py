@@ -178,6 +178,12 @@ NUMPY = [
     *_with(
         "jnp",
         NUMBERS,
+        (A, B),
+        at_all=lambda x, y: (x.at[:].add(y), x.at[...].set(y), x[0, 0].at[()].multiply(y[0, 0])),
+    ),
+    *_with(
+        "jnp",
+        NUMBERS,
         ("2x4x6", "2x6x3"),
         matmul_batch=jnp.matmul,
         einsum=lambda x, y: jnp.einsum("bij,bjk->bki", x, y),
