@@ -100,10 +100,11 @@ class OnnxTracer:
     def _begin(self, graph: model.GraphProto) -> dict[str, Tensor]:
         """Begin the function `main`, and return its arguments, and the constants that the caller supplies, by name.
 
-        Inputs whose elements the file or the caller supplies are no arguments.
+        Inputs whose elements the file or the caller supplies are no arguments. An input whose shape the caller states
+        is an argument although the file has elements for it.
         """
         inputs, constants = self.options.inputs, self.options.constants
-        initial = {tensor.name for tensor in graph.initializer} | set(constants)
+        initial = ({tensor.name for tensor in graph.initializer} - inputs.keys()) | set(constants)
         arguments = [
             declarations.declare_input(self.builder, info, inputs.get(info.name))
             for info in graph.input
