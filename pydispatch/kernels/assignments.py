@@ -116,7 +116,7 @@ class Assignments(Expressions):
         if isinstance(old, (Scalar, TupleValue)) and scalars_in(old) is not None:
             value = self._converted_like(origin, old, value, f"'{name}'")
         else:
-            value = self._with_default_types(origin, value)
+            value = self.with_default_types(origin, value)
         self.environment[name] = value
 
     def check_name(self, target: ast.Name) -> None:
@@ -136,12 +136,12 @@ class Assignments(Expressions):
     static_names: frozenset[str] = frozenset()
     """Parameters whose values are known when the kernel is compiled."""
 
-    def _with_default_types(self, node: ast.AST, value: Entity) -> Entity:
+    def with_default_types(self, node: ast.AST, value: Entity) -> Entity:
         """Return a value in which every number without a type (Literal) has been cast to its default type."""
         if isinstance(value, Literal):
-            return cast(self.writer, value, default_type(value))
+            return self.number_or_error(node, lambda: cast(self.writer, value, default_type(value)))
         if isinstance(value, TupleValue):
-            return replace(value, items=tuple(self._with_default_types(node, item) for item in value.items))
+            return replace(value, items=tuple(self.with_default_types(node, item) for item in value.items))
         return value
 
     def _converted_like(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:

@@ -21,9 +21,10 @@ from pydispatch.kernels.entities import (
     TupleValue,
     Undefined,
     described,
+    is_number,
     scalars_in,
 )
-from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in
+from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in, targets_of
 from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.statements import Statements
 from pydispatch.kernels.writer import Writer
@@ -31,6 +32,9 @@ from pydispatch.kernels.writer import Writer
 MAX_STAGES = 8
 """Maximum number of iterations of a loop whose tiles are in memory at a time. More need more workgroup memory than
 devices have."""
+
+_KEPT_IN_LOOPS = (Formula, Spilled, MemoryRef, Tile)
+"""Values that stay valid in a loop and after it: they are computed again (formulas), or read from memory."""
 
 VariableOfCounter = Callable[[Scalar], Scalar]
 """Function that emits the value of a loop variable from the counter of the scf.for or scf.while, both of type index."""
@@ -71,15 +75,27 @@ class Loops(Statements):
     test. An exit that no statement follows needs none.
     """
 
-    def carried(self, body: Iterable[ast.stmt], counters: Iterable[str]) -> list[str]:
+    def carried(self, node: ast.For | ast.While) -> list[str]:
         """Return the names of the loop-carried variables: iteration arguments and results of the loop in MLIR.
 
-        They are the variables that the body reassigns and that have a numeric value before the loop. `counters` are the
-        names of loop variables, which are excluded.
+        They are the variables that the body reassigns and that have a numeric value before the loop, except for the
+        loop variable. Numbers without a type, such as an argument of an inlined function, get their default types. A
+        variable with any other value, such as a function, is undefined until the body assigns it.
         """
-        names = assigned_in(body) - set(counters)
-        # scalars_in: None for views and other entities without a numeric value, [] for an empty tuple
-        return [name for name, entity in self.environment.items() if name in names and scalars_in(entity)]
+        names = assigned_in(node.body) - set(targets_of(node))
+        carried = []
+        for name, entity in self.environment.items():
+            if name not in names or isinstance(entity, (*_KEPT_IN_LOOPS, Undefined)):
+                continue
+            if is_number(entity):
+                self.environment[name] = self.with_default_types(node, entity)
+                carried.append(name)
+            else:
+                line = self.source.location(node).line
+                self.environment[name] = Undefined(
+                    f"is no number, and the loop in line {line} passes only numbers to its next iteration"
+                )
+        return carried
 
     def _for_statement(self, node: ast.For) -> None:
         """Emit a `for` loop: as scf.for, as scf.while if scf.for cannot express it, or unrolled if it is over a tuple.
@@ -120,7 +136,7 @@ class Loops(Statements):
 
     def _emit_as_for(self, node: ast.For, target: ast.Name, counters: _CounterRange, stages: int) -> None:
         """Emit a loop without early exits and with a positive step as scf.for. `target` is its variable."""
-        carried = self.carried(node.body, (target.id,))
+        carried = self.carried(node)
         outer, saved = self.writer, self.environment
         before = _scalars_of(saved, carried)
         start, end = cast(outer, counters.low, "index"), cast(outer, counters.high, "index")
@@ -247,8 +263,7 @@ class Loops(Statements):
         forms = [(name, self.environment[name]) for name in carried]  # results have the structure of these values
         self._bind_results(self.environment, forms, results)
         for name in assigned_in([node]) - set(carried):
-            # The named kinds have a value after the loop: it is computed again (formulas), or read from memory.
-            if not isinstance(self.environment.get(name), (Formula, Spilled, MemoryRef, Tile)):
+            if not isinstance(self.environment.get(name), _KEPT_IN_LOOPS):
                 line = self.source.location(node).line
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
@@ -374,12 +389,11 @@ class Loops(Statements):
             next_of: Emits the counters of the next iteration from the current ones.
         """
         # The iteration arguments. A flag for each kind of early exit is false at first.
-        target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
         exits = {name for statement in node.body for name in exits_of(statement)}
         flags = sorted(exits & {BREAK, RETURN})
         for name in flags:
             self.environment[name] = self.writer.constant(value=False, type="i1")
-        carried = [*self.carried(node.body, target), *flags]
+        carried = [*self.carried(node), *flags]
         outer, saved = self.writer, self.environment
         before = [*counters, *_scalars_of(saved, carried)]
 
