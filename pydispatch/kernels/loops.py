@@ -413,6 +413,7 @@ class Loops(Statements):
         self._end_of_iteration(carried, next_of(own_counters))
         if not before:
             self.writer.line("scf.yield")
+        self.take_result(saved)
         body, self.writer, self.environment = self.writer, outer, saved
 
         # The operation with both regions, and the values after it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydispatch.errors import CompileError, InvalidArgumentError
@@ -15,6 +16,7 @@ from pydispatch.kernels.entities import (
     Literal,
     NoResult,
     Scalar,
+    TupleValue,
     Undefined,
     is_number,
     rebuilt,
@@ -25,7 +27,12 @@ from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.source import Source
 
 RESULT = "result "
-"""Name of the value that an inlined function returns; no variable has this name, since it ends with a space."""
+"""Name of the value that an inlined function returns, which is any number on paths that have not returned. No variable
+has this name, since it ends with a space."""
+EXITED = "exited "
+"""Name of `_MARKER` where every path has taken an exit, so that no statement that follows in the block runs."""
+_NONE, _MARKER = Known(None), Known(value=True)
+"""Result of an inlined function that returns no value; value of `EXITED`."""
 
 
 class Statements(Assignments):
@@ -73,6 +80,7 @@ class Statements(Assignments):
         exits_without_flag: exits (`RETURN`, `CONTINUE`) after which no statement follows.
         """
         name = EXITS[type(node)]
+        self.environment[EXITED] = _MARKER
         if isinstance(node, ast.Return):
             self._result(node)
         if name not in exits_without_flag:
@@ -81,17 +89,14 @@ class Statements(Assignments):
     def _result(self, node: ast.Return) -> None:
         """Record the value that an inlined function returns as the variable `RESULT`.
 
-        Raise CompileError for a kernel that returns a value, and for a second return on one path.
+        Raise CompileError for a kernel that returns a value.
         """
         is_inlining = bool(self.callers)
         if not is_inlining:
             if returns_value(node):
                 raise self.error(node, "a kernel returns nothing", "store into a view that is a parameter")
             return
-        value = Known(None) if node.value is None else self.evaluate(node.value)
-        if RESULT in self.environment and not isinstance(self.environment[RESULT], Undefined):
-            raise self.error(node, "a function returns once on each path", "move the return to the end")
-        self.environment[RESULT] = value
+        self.environment[RESULT] = self.evaluate(node.value) if node.value and returns_value(node) else _NONE
 
     def _if_with_exits(self, node: ast.If, following: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Lower an `if` that contains exits (return, break, continue), together with the statements after it.
@@ -141,7 +146,7 @@ class Statements(Assignments):
         not in the environment was not set on any path. exits_without_flag: exits (`RETURN`, `CONTINUE`) in `following`
         that set no flag, because nothing runs after `following`.
         """
-        if not following:
+        if not following or self.environment.get(EXITED) is _MARKER:
             return None
         has_left: Scalar | Literal = Literal(value=False)
         for name in sorted(exits):
@@ -152,7 +157,12 @@ class Statements(Assignments):
             return self.block(following, exits_without_flag)
         true = self.writer.constant(value=True, type="i1")
         stays = self.writer.value(f"arith.xori {has_left.name}, {true.name} : i1", "i1")
-        return self._choose(following[0], stays, lambda: self.block(following, exits_without_flag), lambda: None)
+        return self._choose(
+            following[0],
+            stays,
+            then=lambda: self.block(following, exits_without_flag),
+            other=lambda: self.environment.update({EXITED: _MARKER}),
+        )
 
     def _either(self, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Emit the disjunction of two conditions."""
@@ -196,7 +206,7 @@ class Statements(Assignments):
               scf.yield %1 : f32
             }
 
-        A variable that has a number in one branch only is undefined afterwards.
+        A variable that has a number in one branch only is undefined afterwards, unless the other branch takes an exit.
 
         Args:
             node: The `if`, for errors.
@@ -213,6 +223,10 @@ class Statements(Assignments):
             writers.append(self.writer)
             environments.append(self.environment)
         self.writer, self.environment = outer, before
+        _add_unread(environments[0], environments[1])
+        _add_unread(environments[1], environments[0])
+        # A value that both branches have is defined before them.
+        before.update(item for item in environments[0].items() if environments[1].get(item[0]) is item[1])
 
         values: list[tuple[str, list[Entity]]] = []  # (variable, its values at the end of the two branches)
         for name in _changed_names(*environments):
@@ -302,18 +316,30 @@ class Statements(Assignments):
             with self.writer.at(source, source.tree):
                 # A return at the end of the function needs no flag that skips statements after it.
                 self.block(source.body, exits_without_flag=frozenset({RETURN}))
-            result = self.environment.get(RESULT, Known(None))  # None if this path returns no value
+            result = self.environment.get(RESULT, _NONE)  # None if this path returns no value
+            has_returned = self.environment.get(EXITED) is _MARKER  # on every path
         finally:
             self.source, self.environment, self.static_names = saved
             self.callers.pop()
-        if isinstance(result, Undefined):  # returned on some paths only
+        is_value = not (isinstance(result, Known) and result.value is None)
+        if isinstance(result, Undefined) or (is_value and not has_returned):
             raise self._undefined_result(source, function.__name__)
         returns = (statement for statement in ast.walk(source.tree) if isinstance(statement, ast.Return))
         # This path returned no value, but others do: the call is valid as a statement. A use of `NoResult` as a number
         # raises the error.
-        if result == Known(None) and any(map(returns_value, returns)):
+        if result is _NONE and any(map(returns_value, returns)):
             return NoResult(None, self._undefined_result(source, function.__name__))
         return result
+
+    def take_result(self, after: Environment) -> None:
+        """Record in `after`, the variables after a loop, that its body returned from the inlined function.
+
+        A value is not in scope after the loop: its use as a number raises the error.
+        """
+        result = self.environment.get(RESULT)
+        if result is not None and result is not after.get(RESULT):
+            error = self._undefined_result(self.source, self.source.function.__name__)
+            after[RESULT] = result if result is _NONE else NoResult(None, error)
 
     @staticmethod
     def _undefined_result(source: Source, name: str) -> CompileError:
@@ -350,6 +376,29 @@ class Statements(Assignments):
             raise source.error(unwanted, f"parameter '{unwanted.arg}' of '{function.__name__}' is not a plain one",
                                "name each parameter: no *, / and **")  # fmt: skip
         return source
+
+
+def _add_unread(environment: Environment, other: Environment) -> None:
+    """Give values to variables that only the other branch has, and that are not read if this branch is taken.
+
+    The result of an inlined function is read only on paths that have returned. After an exit no statement reads a
+    variable that has no value before it: the next iteration of a loop reads only variables that have one.
+
+    environment: the variables at the end of this branch. other: those of the other branch.
+    """
+    has_exited = environment.get(EXITED) is _MARKER
+    for name, entity in other.items():
+        own = environment.get(name)
+        is_unread = own is None if name == RESULT else has_exited and (own is None or isinstance(own, Undefined))
+        if is_unread and (is_number(entity) or isinstance(entity, Known)):
+            environment[name] = _placeholder(entity)
+
+
+def _placeholder(entity: Entity) -> Entity:
+    """Return a value of the structure of `entity` without its scalars, which are not in scope in the other branch."""
+    if isinstance(entity, TupleValue):
+        return replace(entity, items=tuple(map(_placeholder, entity.items)))
+    return Literal(value=False) if isinstance(entity, Scalar) else entity
 
 
 def _changed_names(first: Environment, second: Environment) -> list[str]:

@@ -1,4 +1,4 @@
-"""Functions that kernels inline: parameters that are assigned again, as in Python."""
+"""Functions that kernels inline: parameters that are assigned again, and returns at any place, as in Python."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pydispatch as pd
 
 Vector = Annotated[pd.View, pd.f32["n"]]
 Doubles = Annotated[pd.View, pd.f64["n"]]
+KNOWN = 1
 X = np.array([-1, 1, 7, 12], np.float32)
 
 
@@ -118,9 +119,57 @@ def at_least(x: Any, low: Any) -> Any:
     return low
 
 
+def is_the_same_in_both_branches(x: Any) -> Any:
+    t = 1.0
+    if x > 3:
+        t = x
+    else:
+        t = x
+    return t
+
+
+def returns_in_an_inner_condition(x: Any) -> Any:
+    if x > 0:
+        if x > 10:
+            return 3
+        x = x * 2.0
+    return x + 1.0
+
+
+def returns_the_same_in_both_branches(x: Any) -> Any:
+    if x > 3:
+        return x
+    return x
+
+
+def returns_between_assignments(x: Any) -> Any:
+    if x > 0:
+        if x > 10:
+            return Pair(x).second
+        t = x
+    else:
+        t = 5.0
+    return t
+
+
+def returns_where_a_known_condition_holds(x: Any) -> Any:
+    if x > 3:
+        t = x
+    else:
+        if KNOWN > 0:
+            if x > 0:
+                return 1.0
+            else:  # noqa: RET505
+                return 2.0
+        t = 3.0
+    return t
+
+
 FUNCTIONS: list[Callable[[Any], Any]] = [
     is_assigned_in_a_loop, decides_in_a_loop, moves_in_a_loop, ends_a_loop, is_returned_after_a_loop, is_a_named_tuple,
-    is_an_item_of_a_tuple, is_a_function, takes_the_type_of_its_condition,
+    is_an_item_of_a_tuple, is_a_function, takes_the_type_of_its_condition, is_the_same_in_both_branches,
+    returns_in_an_inner_condition, returns_the_same_in_both_branches, returns_between_assignments,
+    returns_where_a_known_condition_holds,
 ]  # fmt: skip
 
 
@@ -148,6 +197,32 @@ def test_the_type_of_an_argument_that_a_branch_assigns() -> None:
     found = np.zeros_like(x)
     kernel(x, found)
     np.testing.assert_array_equal(found, [0.1, 0.25])
+
+
+def store_unless_large(y: Any, i: Any, x: Any) -> None:
+    if x > 3:
+        if x > 10:
+            return
+        y[i] = 4.0
+    for _ in range(3):
+        if y[i] > x:
+            return
+        y[i] += 1.0
+    y[i] += 10.0
+
+
+@pd.kernel
+def stores(x: Vector, y: Vector) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        store_unless_large(y, i, x[i])
+
+
+def test_no_value() -> None:
+    expected = np.zeros_like(X)
+    for i, x in enumerate(X):
+        store_unless_large(expected, i, x)
+    check(stores, (X, np.zeros_like(X)), expected)
 
 
 def total_of(t: Any, total: Any) -> Any:
