@@ -388,6 +388,31 @@ def test_joined_tensors_have_the_same_rows():
                 np.ones((rows, 3), np.float32))  # fmt: skip
 
 
+PAD = """
+func.func @f(%x: tensor<5xf32>) -> tensor<?xf32> {{
+  %low = arith.constant {} : index
+  %high = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.pad %x low[%low] high[%high] {{
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  }} : tensor<5xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("low", [0, 2])
+def test_amounts_of_padding_that_are_constants(low: int) -> None:
+    x = numbers(5)
+    np.testing.assert_array_equal(load(PAD.format(low))(x), np.pad(x, (low, 1)))
+
+
+def test_negative_amounts_of_padding() -> None:
+    with pytest.raises(pd.CompileError, match=r"'tensor\.pad', axis 0: the result is smaller than what is padded"):
+        pd.compile(PAD.format(-1))
+
+
 def test_scattered_slices_fit_their_indices_and_the_destination():
     f = load(SCATTER)
     x, at = np.zeros((8, 4), np.float32), np.array([[2], [7], [0]])

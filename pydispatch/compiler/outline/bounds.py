@@ -120,8 +120,9 @@ class Bounds:
         match requirement:
             case Equal():
                 self._equal(requirement)
-            case NotNegative(value, message):
-                self._require(self._compare("sge", value, 0), message)
+            case NotNegative(term, message):
+                value = self._term(term)
+                self._require(value >= 0 if isinstance(value, int) else self._compare("sge", value, 0), message)
             case SliceFits():
                 self._slice(requirement)
             case WindowFits():

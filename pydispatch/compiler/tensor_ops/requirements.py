@@ -37,7 +37,7 @@ class NotNegative:
         message: Error message.
     """
 
-    value: SSAValue
+    value: Term
     message: str
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import mixed_operands
+from pydispatch.compiler.analysis.sizes import term_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both, not_less
@@ -49,7 +50,7 @@ class Pad(TensorOp):
         for side in ("low", "high"):
             for axis, amount in enumerate(mixed_operands(op, side)):
                 if not isinstance(amount, int):
-                    yield NotNegative(amount, f"axis {axis}: the result is smaller than what is padded")
+                    yield NotNegative(term_of(amount), f"axis {axis}: the result is smaller than what is padded")
 
 
 class Concat(TensorOp):
