@@ -344,6 +344,28 @@ def test_a_loop_writes_into_a_copy_of_its_argument(n: int) -> None:
     np.testing.assert_array_equal(a, before)
 
 
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_an_update_of_a_tensor_that_a_later_loop_starts_from(n: int) -> None:
+    """The loop reads the tensor as it was before the update, which works on a copy."""
+    f = loaded("""
+func.func @f(%x: tensor<8xf32>, %part: tensor<4xf32>, %n: index) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = arith.negf %x : tensor<8xf32>
+  %updated = tensor.insert_slice %part into %a[2] [4] [1] : tensor<4xf32> into tensor<8xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %a) -> (tensor<8xf32>) {
+    %z = arith.addf %y, %y : tensor<8xf32>
+    scf.yield %z : tensor<8xf32>
+  }
+  return %r, %updated : tensor<8xf32>, tensor<8xf32>
+}
+""").f
+    x, part = numbers(8), numbers(4, seed=1)
+    repeated, updated = f(x, part, n)
+    np.testing.assert_array_equal(repeated, -x * 2**n)
+    np.testing.assert_array_equal(updated, np.concatenate([-x[:2], part, -x[6:]]))
+
+
 def test_sizes_that_are_read_back() -> None:
     for n in (0, 1, 13):
         np.testing.assert_array_equal(loaded(MORE).as_long_as(np.array([n])), np.full(n, 1.5))

@@ -291,14 +291,15 @@ class TopologicalOrder:
     def _preceding(self, op: Operation) -> list[Operation]:
         """Return the operations to place before `op`: producers of its inputs, and those whose effects precede it.
 
-        In the first call for `op`, these are also the other readers of a tensor that it overwrites. `place` places them
-        and calls this function again. The second call does not return readers: one that depends on `op` cannot precede
-        it, and `place` would not end.
+        In the first call for `op`, these are also the other readers of a tensor that it overwrites, except for the
+        terminator, which stays last: the tensor is then copied. `place` places them and calls this function again. The
+        second call does not return readers: one that depends on `op` cannot precede it, and `place` would not end.
         """
         needed = [v.op for v in inputs_of(op) if isinstance(v, OpResult) and v.op.parent is self.block]
         if op in self._previous:
             needed.append(self._previous[op])
         if op not in self._visited:
             self._visited.add(op)
-            needed += [reader for reader in other_readers(op) if reader.parent is self.block]
+            readers = [reader for reader in other_readers(op) if reader.parent is self.block]
+            needed += [reader for reader in readers if reader is not self.block.last_op]
         return needed
