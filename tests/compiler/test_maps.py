@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects import arith
+from xdsl.ir import Operation
 
 import pydispatch as pd
+from pydispatch.compiler.analysis.edit import insert_before
+from pydispatch.compiler.fusion import simplify
 from pydispatch.formats.artifact import dispatches
 
 
@@ -221,6 +225,29 @@ def test_a_result_with_a_constant_index_after_a_reshape(unit: str) -> None:
         dimension = "dynamic dimension" if unit == "?" else "dimension of size 2"
         with pytest.raises(pd.CompileError, match=f"of result 0, .*, has index 0 alone for a {dimension}"):
             pd.compile(text)
+
+
+def test_a_window_of_dynamic_size_over_a_loop_of_one_iteration() -> None:
+    """The loop stays: without it, the line would have to be sliced to a size that only the call knows."""
+    row, line = "tensor<1x?xf32>", "tensor<?xf32>"
+    add = "%r = arith.addf %i0, %i1 : f32\nlinalg.yield %r : f32"
+    body = generic("y", ["d0, d1", "d0 + d1", "d0, d1"], "pp", [("%a", row), ("%b", line)], ("%init", row), add)
+    text = f"func.func @f(%a: {row}, %b: {line}, %init: {row}) -> {row} {{\n{body}\nreturn %y : {row}\n}}"
+    a, b = np.arange(7, dtype=np.float32).reshape(1, 7), np.ones(7, np.float32)
+    np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(text)).f(a, b, a), a + b)
+
+
+def test_a_rule_that_inserts_operations_and_does_not_apply_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round would insert and erase them; `simplify` would never end."""
+
+    def rule(op: Operation) -> None:
+        insert_before(arith.ConstantOp.from_int_and_width(0, 32), op)
+
+    monkeypatch.setitem(simplify.RULES, "math.exp", [rule])
+    matrix = f32((4, 4))
+    text = f"func.func @f(%x: {matrix}) -> {matrix} {{\n%y = math.exp %x : {matrix}\nreturn %y : {matrix}\n}}"
+    with pytest.raises(pd.InternalError, match=r"rule inserted operations without replacing math\.exp"):
+        pd.compile(text)
 
 
 @pytest.mark.parametrize("indices", ["d0, d0", "0, d0"])

@@ -159,8 +159,12 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     A generic over (d0, d1) of sizes 1 and 8 reads x[d0, d1] of [1][8]. It becomes a generic over (d0) of size 8 that
     reads x[d0] of [8]. Reshapes of the operands precede the new generic, and a reshape to [1][8] follows it.
 
-    Return None if there is nothing to drop, or if the operands would no longer state the sizes of all loops:
-    `linalg.generic` infers the size of a loop from a dimension that the loop indexes by itself.
+    Return None in these cases:
+
+    - There is nothing to drop.
+    - An operand of dynamic sizes would need a slice, or a slice would have a dynamic size.
+    - The operands would no longer state the sizes of all loops: `linalg.generic` infers the size of a loop from a
+      dimension that the loop indexes by itself.
     """
     generic = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in generic.operands):
@@ -168,7 +172,8 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     other_loops = [i for i, n in enumerate(generic.extents) if n != 1]
     new_loops = indices_over(other_loops, len(generic.iterators))  # for each old loop; a dropped loop is always 0
     extents = [generic.extents[i] for i in other_loops]
-    operands, maps = [], []
+    maps: list[AffineMap] = []
+    slices: list[dict[int, int]] = []  # for each operand, the number of leading elements of the axes to slice
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         # The index of each dimension whose size is not 1: over the old loops, then over the remaining ones.
         old_indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
@@ -178,9 +183,13 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
         if leading_counts and is_dynamic:  # the slice would need sizes at run time
             return None
         maps.append(AffineMap(len(other_loops), 0, tuple(indices)))
-        operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", leading_counts)))
-    if not _state_loop_sizes(operands, maps):
+        slices.append(cast("dict[int, int]", leading_counts))
+    if not _state_loop_sizes(generic.operands, maps):
         return None
+    operands = [
+        _leading_elements(op, _without_units(op, value), sizes)
+        for value, sizes in zip(generic.operands, slices, strict=True)
+    ]
     body, n, iterators = op.detach_region(0), len(generic.inputs), [generic.iterators[i] for i in other_loops]
     new = generic_like(op, body, operands[:n], operands[n:], maps, iterators, loops=new_loops)
     return _with_units(op, new, op.results[0])

@@ -51,7 +51,8 @@ from pydispatch.ir.values import constant_index, shape_of
 Rule = Callable[[Operation], "SSAValue | None"]
 """Rewrite of an operation: a function that returns the value to replace its only result; None if it does not apply.
 
-The rule inserts new operations before the operation; `simplify` replaces the result and erases the operation."""
+The rule inserts new operations before the operation; `simplify` replaces the result and erases the operation. A rule
+that does not apply inserts nothing, unless it leaves the operation without readers."""
 
 
 def simplify(function: Operation) -> None:
@@ -78,6 +79,7 @@ def simplify(function: Operation) -> None:
 def _apply_first_rule(op: Operation) -> bool:
     """Replace an operation by the first of its rules that applies, and return whether one does."""
     common_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
+    previous = op.prev_op
     for rule in (*RULES.get(op.name, ()), *common_rules):
         value = rule(op)
         # A fold may return a value of another type, such as the operand of a padding of width 0 whose result type has
@@ -87,6 +89,9 @@ def _apply_first_rule(op: Operation) -> bool:
             op.results[0].replace_all_uses_with(value)
             erase_op(op)
             return True
+        # `simplify` would erase such operations and begin another round, in which the rule inserts them again.
+        has_inserted_only = op.prev_op is not previous and op.results[0].uses
+        assert not has_inserted_only, f"{rule.__name__} inserted operations without replacing {op.name}"
     return False
 
 
