@@ -237,6 +237,21 @@ def test_a_window_of_dynamic_size_over_a_loop_of_one_iteration() -> None:
     np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(text)).f(a, b, a), a + b)
 
 
+@pytest.mark.parametrize(("operand", "result"), [("?", "1"), ("1", "?")])
+def test_a_dynamic_dimension_has_the_size_1_that_another_operand_states(operand: str, result: str) -> None:
+    matrix, init = f"tensor<{operand}x5xf32>", f"tensor<{result}x5xf32>"
+    add = "%r = arith.addf %i0, %i1 : f32\nlinalg.yield %r : f32"
+    body = generic("y", ["d0, d1", "d0, d1"], "pp", [("%x", matrix)], ("%init", init), add)
+    text = f"func.func @f(%x: {matrix}, %init: {init}) -> {init} {{\n{body}\nreturn %y : {init}\n}}"
+    f = pd.device("cpu").load(pd.compile(text)).f
+    row = np.arange(5, dtype=np.float32).reshape(1, 5)
+    np.testing.assert_array_equal(f(row, row), row + row)
+    for rows in (0, 3):
+        arrays = [row.repeat(rows if size == "?" else 1, 0) for size in (operand, result)]
+        with pytest.raises(pd.InvalidArgumentError, match="they must be equal"):
+            f(*arrays)
+
+
 def test_a_rule_that_inserts_operations_and_does_not_apply_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round would insert and erase them; `simplify` would never end."""
 

@@ -162,12 +162,16 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     Return None in these cases:
 
     - There is nothing to drop.
+    - A loop of one iteration indexes a dynamic dimension by itself: the call has to check that its size is 1.
     - An operand of dynamic sizes would need a slice, or a slice would have a dynamic size.
     - The operands would no longer state the sizes of all loops: `linalg.generic` infers the size of a loop from a
       dimension that the loop indexes by itself.
     """
     generic = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in generic.operands):
+        return None
+    dims_of_unit_loops = [dims for dims, n in zip(generic.loop_dims, generic.extents, strict=True) if n == 1]
+    if any(shape_of(dim.tensor)[dim.axis] < 0 for dims in dims_of_unit_loops for dim in dims):
         return None
     other_loops = [i for i, n in enumerate(generic.extents) if n != 1]
     new_loops = indices_over(other_loops, len(generic.iterators))  # for each old loop; a dropped loop is always 0
