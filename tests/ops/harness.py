@@ -8,7 +8,7 @@ without arguments that checks itself, for `pydispatch check`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -52,8 +52,8 @@ class Value(NamedTuple):
     name: str
     shape: tuple[int, ...] | None
     element: str
-    known: int = 0
-    """How many dimensions, from the last, have static sizes in any case."""
+    static: frozenset[int] = frozenset()
+    """The dimensions that have static sizes in any case."""
 
     def __str__(self) -> str:
         return self.name
@@ -62,11 +62,15 @@ class Value(NamedTuple):
 @dataclass
 class Body:
     """One function. sizes: "static", "dynamic", or "mixed", where odd sizes are dynamic and even ones are not.
-    constants: how likely it is that `numbers` are a constant of the program, not an input."""
+    constants: how likely it is that `numbers` are a constant of the program, not an input.
+    static: how likely it is that a dimension of an input has a static size whatever `sizes` says.
+    foldable: how likely it is that a dynamic size is the value of an `arith.constant`."""
 
     sizes: str = "static"
     seed: int = 0
     constants: float = 0.0
+    static: float = 0.0
+    foldable: float = 0.0
     lines: list[str] = field(default_factory=list)
     inputs: list[tuple[Value, Array]] = field(default_factory=list)
     wanted: list[tuple[Value, Array, float, float]] = field(default_factory=list)
@@ -79,14 +83,14 @@ class Body:
     def is_dynamic(self, size: int) -> bool:
         return self.sizes == "dynamic" or (self.sizes == "mixed" and size % 2 == 1)
 
-    def type(self, shape: Shape | None, element: str, known: int = 0) -> str:
+    def type(self, shape: Shape | None, element: str, static: Collection[int] = ()) -> str:
         if shape is None:
             return element
-        sizes = ["?" if self.is_dynamic(n) and i < len(shape) - known else str(n) for i, n in enumerate(shape)]
+        sizes = ["?" if self.is_dynamic(n) and i not in static else str(n) for i, n in enumerate(shape)]
         return f"tensor<{''.join(f'{n}x' for n in sizes)}{element}>"
 
     def type_of(self, *values: Value) -> str:
-        return ", ".join(self.type(v.shape, v.element, v.known) for v in values)
+        return ", ".join(self.type(v.shape, v.element, v.static) for v in values)
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -102,7 +106,9 @@ class Body:
         return str(n) if not self.is_dynamic(n) else self.index(n)
 
     def index(self, n: int) -> str:
-        return self.value(f"util.unfoldable_constant {n} : index", None, "index").name
+        is_foldable = self.foldable and self.random.random() < self.foldable
+        op = "arith.constant" if is_foldable else "util.unfoldable_constant"
+        return self.value(f"{op} {n} : index", None, "index").name
 
     def scalar(self, number: Any, element: str) -> Value:
         text = literal(np.asarray(number, DTYPES[element]), element)
@@ -144,14 +150,17 @@ class Body:
             + f"\n  }} -> {types if len(outs) == 1 else f'({types})'}"
         )
         if len(outs) == 1:
-            return [Value(name, outs[0].shape, outs[0].element)]
-        return [Value(f"{name}#{i}", v.shape, v.element) for i, v in enumerate(outs)]
+            return [outs[0]._replace(name=name)]
+        return [v._replace(name=f"{name}#{i}") for i, v in enumerate(outs)]
 
     # ---- values
 
     def input(self, array: Any, element: str, known: int = 0) -> Value:
+        """known: how many dimensions, from the last, have static sizes in any case."""
         array = np.asarray(array, DTYPES[element], order="C")
-        made = Value(f"%x{len(self.inputs)}", array.shape, element, known)
+        static = {i for i in range(array.ndim) if self.static and self.random.random() < self.static}
+        static.update(range(array.ndim - known, array.ndim))
+        made = Value(f"%x{len(self.inputs)}", array.shape, element, frozenset(static))
         self.inputs.append((made, array))
         return made
 

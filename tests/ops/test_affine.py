@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 @given(seed=SEEDS, sizes=st.sampled_from(["static", "dynamic", "mixed"]))
 def test_any(seed: int, sizes: str) -> None:
     rng = random.Random(seed)
-    body = Body(sizes, seed=seed % 1000)
+    body = Body(sizes, seed=seed % 1000, static=0.3, foldable=0.3)
     pair = affine.any_generic(body, rng)
     body.expect(*(affine.biased(body, pair, rng) if seed % 2 else pair))
     run(body)

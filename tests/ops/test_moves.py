@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def start(shape, element, sizes, seed):
-    body = Body(sizes, seed=seed % 1000)
+    body = Body(sizes, seed=seed % 1000, foldable=0.3)
     return body, body.numbers(shape, element, 0, 2 if element == "i1" else 50)
 
 
