@@ -171,6 +171,27 @@ def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> 
         Path(name).write_bytes(data)
 
 
+def refuse_overwriting(what: str, output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise InvalidArgumentError if a file that is to be written is one of the files `inputs`, also by another name.
+
+    what: the option that states the output, with which the message begins.
+    """
+    for path in inputs:
+        if _is_same_file(output, path):
+            raise InvalidArgumentError(
+                f"{what}: '{os.fspath(output)}' is the input '{os.fspath(path)}', which would be overwritten; "
+                "name another file"
+            )
+
+
+def _is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Return whether two paths lead to the same file; False if there is no file at one of them."""
+    try:
+        return Path(path).samefile(other)
+    except (OSError, ValueError):  # ValueError: a path that no system accepts
+        return False
+
+
 @contextmanager
 def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
     """Convert an OSError of the `with` block to a SystemError that names the file and has the same error number.

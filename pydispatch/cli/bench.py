@@ -21,7 +21,7 @@ from pydispatch.cli.run import (
     traced,
 )
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.files import path_of, write
+from pydispatch.files import path_of, refuse_overwriting, write
 
 if TYPE_CHECKING:
     from pydispatch._core.function import Function
@@ -112,6 +112,8 @@ def _compare(args: argparse.Namespace) -> int:
     from pydispatch.bench.measure import measure
     from pydispatch.bench.program import difference, machine
 
+    if args.json:
+        refuse_overwriting("--json", args.json, [args.file, *args.compare])
     # Load the contenders, compare their results with those of the first one, and measure them.
     with tempfile.TemporaryDirectory() as folder:
         device, name, works = _calls_to_measure(args, Path(folder))

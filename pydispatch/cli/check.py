@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
-from pydispatch.files import read_text, write
+from pydispatch.files import read_text, refuse_overwriting, write
 from pydispatch.packages import importing
 
 _MOST_SECONDS = 10_000_000
@@ -87,6 +87,9 @@ def run(args: argparse.Namespace) -> int:
     if len(set(devices)) < len(devices):
         raise InvalidArgumentError(f"--device: expected each device once, got {', '.join(devices)}")
     files = list(_files(args.files))
+    for option in ("junit", "summary"):
+        if output := getattr(args, option):
+            refuse_overwriting(f"--{option}", output, files)
     # Run the tests, and report the outcomes of a file when its process ends.
     outcomes: list[Outcome] = []
     runs = [(file, device) for file in files for device in devices]

@@ -11,7 +11,7 @@ from pydispatch import bytecode
 from pydispatch.cli.options import add_flags, options_of
 from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
-from pydispatch.files import LIMIT, path_of, write
+from pydispatch.files import LIMIT, path_of, refuse_overwriting, write
 from pydispatch.garbage import rarely_collected
 from pydispatch.packages import importing, running
 
@@ -110,16 +110,33 @@ def _run(args: argparse.Namespace) -> int:
 
     source, options = source_of(args.source), options_of(args)
     options["targets"] = _targets(options.get("targets"), args.cuda_targets)
-    if args.compile_to and args.compile_to != "end":  # after the last phase, "end", the program is the artifact
+    writes_phase = args.compile_to and args.compile_to != "end"  # after the last phase, "end", it is the artifact
+    output = args.output or ("-" if writes_phase else _default_output(args.source))
+    if output != "-":
+        refuse_overwriting("--output", output, _inputs(args, options))
+    if writes_phase:
         _write_phase(args, source, options)
         return 0
     with shown(sys.stderr) as show:  # `show` prints the progress
         artifact = compile_(source, **options, tune_on=_measured_on(args), progress=show)
-    if args.output == "-" or (args.output is None and args.source == "-"):
+    if output == "-":
         sys.stdout.buffer.write(artifact.to_bytes())
-        return 0
-    artifact.save(args.output or Path(args.source).with_suffix(".pdx"))
+    else:
+        artifact.save(output)
     return 0
+
+
+def _default_output(source: str) -> str:
+    """Return the path of the artifact without --output: the source's name with .pdx; "-" for standard input."""
+    path = Path(source)
+    return "-" if source == "-" else str(path.parent / f"{path.stem}.pdx")
+
+
+def _inputs(args: argparse.Namespace, options: dict[str, Any]) -> list[str]:
+    """Return the files that a command line names for reading: the source, specs, files with patterns, and plugins."""
+    specs = [options.get(name, {}) for name in ("transform_spec", "pdl_spec")]  # phase → files
+    files = [path for spec in specs for paths in spec.values() for path in paths]
+    return [args.source, *files, *getattr(args, "patterns", ()), *args.tune_plugins]
 
 
 def _write_phase(args: argparse.Namespace, source: str | Path, options: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pydispatch.errors import Error, InvalidArgumentError
-from pydispatch.files import read, write
+from pydispatch.files import read, refuse_overwriting, write
 from pydispatch.formats.elf import fatelf
 
 EXAMPLES = """\
@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         InvalidArgumentError: The inputs cannot be joined; the message names the file.
         OSError: A file cannot be read or written.
     """
+    if args.verb in ("join", "select") and args.output not in (None, "-"):
+        refuse_overwriting("--output", args.output, args.files if args.verb == "join" else [args.file])
     if args.verb == "join":
         data = fatelf.join([(name, read(name)) for name in args.files])
         _write(data, args.output)

@@ -70,12 +70,13 @@ def run(args: argparse.Namespace) -> int:
     from pydispatch.compiler.driver import plugin
     from pydispatch.compiler.toolchain.tools import ToolchainError
     from pydispatch.errors import CompileError, InvalidArgumentError
-    from pydispatch.files import write
+    from pydispatch.files import refuse_overwriting, write
 
     # The sources, and what both builders are passed.
     output = Path(args.output)
     # A name that begins like an option is given to the compiler as a whole path.
     sources = [Path(source).absolute() if source[:1] in ("@", "-") else Path(source) for source in args.sources]
+    refuse_overwriting("--output", output, sources)
     if args.flags and not args.system:
         raise InvalidArgumentError("--flag: only a --system plugin takes the compiler's own flags")
     common = {

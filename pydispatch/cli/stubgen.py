@@ -37,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output == "":
         raise InvalidArgumentError("-o: expected a file, got an empty path")
+    if args.output is not None:
+        files.refuse_overwriting("--output", args.output, [args.file])
     text = module_of(Artifact.from_file(args.file), args.file, args.buffers)
     if args.output is None:
         sys.stdout.write(text)
