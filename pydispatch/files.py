@@ -63,6 +63,11 @@ def path_of(what: str, source: Any, expected: str) -> str:
     return path
 
 
+def is_text(source: object) -> bool:
+    """Return whether a source is MLIR text rather than a path: it has several lines or a brace, or is blank."""
+    return isinstance(source, str) and ("\n" in source or "{" in source or not source.strip())
+
+
 def check_path(what: str, source: Any, kind: str) -> None:
     """Raise InvalidArgumentError unless a source is a path.
 

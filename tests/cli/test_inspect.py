@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pydispatch.cli import inspect
-from pydispatch.errors import ArtifactError
+from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.artifact.artifact import Artifact, PackedExecutable, Variant
 from pydispatch.formats.elf import elf
 from pydispatch.runtime.devices import cpu
@@ -177,6 +177,9 @@ def test_files_that_are_neither(tmp_path: Path) -> None:
         call(tmp_path / "short")
     with pytest.raises(OSError, match=r"cannot read .*missing': No such file"):
         call(tmp_path / "missing")
+    (tmp_path / "f.mlir").write_text("func.func @f() {\n  return\n}")
+    with pytest.raises(InvalidArgumentError, match=r"f\.mlir' is the source of a program; compile it first"):
+        call(tmp_path / "f.mlir")
 
 
 # ---- ELF, against readelf

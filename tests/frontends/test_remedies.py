@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,3 +36,31 @@ def test_objects(source: Any, remedy: str) -> None:
         pd.compile(source)
     with pytest.raises(pd.InvalidArgumentError, match=rf"^source\['a'\]: got {remedy}"):
         pd.compile({"a": source})
+
+
+@pytest.mark.parametrize("head", [b"\x80\x02binary", b"GGUF\x03\0\0\0"])  # the second is UTF-8
+@pytest.mark.parametrize(
+    ("suffix", "remedy"),
+    [
+        (".pt", r"torch\.export\.save\(torch\.export\.export"),
+        (".pth", "TorchScript"),
+        (".pdx", r"compiled already; device\.load\(path\)"),
+        (".gguf", r"docs/llm\.md"),
+        (".tflite", "ONNX .*TOSA"),
+        (".H5", "TensorFlow and Keras"),
+        (".safetensors", "weights without a program"),
+        (".bin", "MLIR bytecode is not supported"),
+    ],
+)
+def test_files_that_are_not_text(suffix: str, remedy: str, head: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(head)
+    with pytest.raises(pd.CompileError, match=f"(?s)is not text: .*note: .*{remedy}"):
+        pd.compile(path)
+
+
+@pytest.mark.parametrize("suffix", [".pdx", ".pb"])
+def test_text_is_read_whatever_the_suffix(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"program{suffix}"
+    path.write_text(TEXT)
+    assert "f" in pd.compile(path).functions

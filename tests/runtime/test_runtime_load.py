@@ -86,6 +86,19 @@ def test_sources_that_are_not_compiled(name: str, source: str | Path) -> None:
         pd.device(name).load(source)
 
 
+@pytest.mark.parametrize("text", ["func.func @f() {\n}", "module { }", "a" * 5000 + "\n"])
+def test_the_text_of_a_program_is_not_loaded(text: str) -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="load: got the text of a program; compile it first"):
+        pd.device("cpu").load(text)
+
+
+def test_an_artifact_is_loaded_from_a_path_with_a_brace(tmp_path: Path) -> None:
+    folder = tmp_path / "{a}\n"
+    folder.mkdir()
+    pd.compile("func.func @f() {\n  return\n}").save(folder / "f.pdx")
+    assert "f" in pd.device("cpu").load(str(folder / "f.pdx")).functions
+
+
 def mappings() -> int:
     """Mappings of code and of artifacts; malloc moves the others as it likes."""
     lines = Path("/proc/self/maps").read_text().splitlines()

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 
 from pydispatch import ir
 from pydispatch.errors import InvalidArgumentError, SystemError_
-from pydispatch.files import read_head
+from pydispatch.files import is_text, read_head
 from pydispatch.frontends.mlir.frontend import DialectFrontend
-from pydispatch.frontends.mlir.read import is_text, path_from, read_file
+from pydispatch.frontends.mlir.read import path_from, read_file
 from pydispatch.frontends.remedies import remedy_of_object
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 from pydispatch.ir.combine import combine

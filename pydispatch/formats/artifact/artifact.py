@@ -26,6 +26,7 @@ from pydispatch.formats.artifact.manifest import (
 )
 from pydispatch.formats.artifact.members import Content, MemberTable, PackedExecutable, Variant
 from pydispatch.formats.artifact.pack import ArchiveEntry, layout
+from pydispatch.formats.artifact.uncompiled import check_compiled
 from pydispatch.formats.program.text import parameters_of
 from pydispatch.formats.storage import whole_file
 
@@ -153,8 +154,18 @@ class Artifact:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Artifact:
-        """Open a .pdx file; raise ArtifactError if it is broken, an OSError if it cannot be read."""
-        return cls._from_opened(ArtifactFile(path))
+        """Open a .pdx file.
+
+        Raises:
+            ArtifactError: The file is broken.
+            InvalidArgumentError: It is a program or a model, which is not compiled.
+            OSError: It cannot be read.
+        """
+        try:
+            return cls._from_opened(ArtifactFile(path))
+        except ArtifactError:
+            check_compiled(os.fsdecode(path))
+            raise
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Artifact:

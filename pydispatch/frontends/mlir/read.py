@@ -10,12 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.errors import CompileError, SystemError_
 from pydispatch.files import path_of
+from pydispatch.frontends.remedies import remedy_of_binary
 from pydispatch.ir.core.long_literals import ProgramFile, read_program
-
-
-def is_text(source: object) -> bool:
-    """Return whether a source is MLIR text rather than a path: it has several lines or a brace, or is blank."""
-    return isinstance(source, str) and ("\n" in source or "{" in source or not source.strip())
 
 
 def path_from(what: str, source: str | os.PathLike[str]) -> Path:
@@ -34,8 +30,7 @@ def read_file(path: Path, source: object = None) -> ModuleOp:
     except SystemError_ as error:
         raise CompileError(str(error), note="give MLIR text or the path of a file") from None
     except UnicodeDecodeError as error:
-        raise CompileError(
-            f"'{path}' is not text: {error}",
-            note="MLIR bytecode is not supported; give MLIR text (of JAX: jax.jit(f).lower(x).as_text())",
-        ) from None
+        raise CompileError(f"'{path}' is not text: {error}", note=remedy_of_binary(path)) from None
+    if "\0" in text:
+        raise CompileError(f"'{path}' is not text: it has NUL characters", note=remedy_of_binary(path))
     return ir.parse(text, str(path))

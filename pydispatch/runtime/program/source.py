@@ -7,14 +7,12 @@ import sys
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from pydispatch._core.artifact import ArtifactFile
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, SystemError_
+from pydispatch.files import is_text
+from pydispatch.formats.artifact.uncompiled import check_compiled
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
-
-_UNCOMPILED = (".mlir", ".onnx", ".pt2")
-"""Endings of files that `pydispatch.compile` reads."""
-
 
 Data: TypeAlias = "str | Artifact | bytes | bytearray | memoryview"
 """Argument of `Device.load`, with a path as a string."""
@@ -44,11 +42,17 @@ def open_artifact(source: Data) -> ArtifactFile:
         raise InvalidArgumentError(
             f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
         )
-    if isinstance(source, str) and source.endswith(_UNCOMPILED):
-        raise InvalidArgumentError(
-            f"load: '{source}' is the source of a program; compile it first: device.load(pydispatch.compile(path))"
-        )
-    return ArtifactFile(source)
+    if not isinstance(source, str):
+        return ArtifactFile(source)
+    check_compiled(source, "load: ")
+    try:
+        return ArtifactFile(source)
+    except SystemError_:
+        if is_text(source):
+            raise InvalidArgumentError(
+                "load: got the text of a program; compile it first: device.load(pydispatch.compile(text))"
+            ) from None
+        raise
 
 
 def _is_artifact(source: object) -> TypeGuard[Artifact]:
