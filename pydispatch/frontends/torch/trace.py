@@ -167,7 +167,8 @@ class Tracer:
         operands = ", ".join(shown(value) for value in (*positional, *keywords.values()))
         raise self.b.fail(
             f"operator {operator}({operands}) is not supported",
-            "`program.run_decompositions()`, before it is saved, may express it by others",
+            "`program.run_decompositions()`, before an exported program is saved, may express it by others; with "
+            "torch.compile, torch.compiler.disable leaves a function that calls it to PyTorch",
         )
 
     def _is_custom(self, operator: str) -> bool:

@@ -358,6 +358,24 @@ def test_a_range_whose_step_is_the_size_of_an_empty_axis_fails_the_call() -> Non
         main(np.ones((3, 0), np.int64), np.ones((5, 2), np.float32))
 
 
+@pytest.mark.parametrize(("operator", "arguments"), [("sym_stride.int", (0,)), ("sym_storage_offset.default", ())])
+def test_strides_and_offsets_are_those_in_the_file(operator: str, arguments: tuple[int, ...], tmp_path: Path) -> None:
+    """Here both are the size of axis 1 of `inputs_0`, and replace the node of that size."""
+
+    def change(value: Any) -> None:
+        graph = value["graph_module"]["graph"]
+        meta = graph["tensor_values"]["inputs_0"]
+        meta["storage_offset"] = meta["sizes"][1]
+        size = graph["nodes"][1]
+        size["target"] = f"torch.ops.aten.{operator}"
+        size["inputs"][1:] = [{"name": "dim", "arg": {"as_int": n}, "kind": 1} for n in arguments]
+
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed("ranges_by_sizes", MODEL, change))
+    results = pd.device("cpu").load(pd.compile(path)).main(np.ones((2, 3), np.int64), np.ones((5, 2), np.float32))
+    np.testing.assert_array_equal(results[1], [0, 3])
+
+
 def test_a_call_has_as_many_parts_as_the_model() -> None:
     main = pd.device("cpu").load(pd.compile(FOLDER / "split_by_sizes.pt2")).main
     message = r"f32\[s\d+, 4\] is split along axis 0 into 4 parts; the model has 3"

@@ -207,6 +207,20 @@ def test_training() -> None:
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
 
 
+def test_training_with_strides_of_dynamic_sizes() -> None:
+    """The gradient of circular padding reads the strides of the padded tensor."""
+    padded = nn.Conv2d(3, 4, (1, 3), padding=(0, 1), padding_mode="circular")
+    plain = nn.Sequential(nn.Conv2d(3, 3, 3), padded)
+    ours = copy.deepcopy(plain)
+    compiled = torch.compile(ours, backend=backend, dynamic=True)
+    for shape in ((2, 3, 6, 7), (3, 3, 5, 9)):
+        x = torch.randn(shape)
+        plain(x).square().sum().backward()
+        compiled(x).square().sum().backward()
+    for a, b in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
+
+
 def test_half_types() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         x = torch.randn(3, 4, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Conversions of as_strided, which reads the storage of a tensor at strides that the model states."""
+"""Conversions of operators about the storage of a tensor: its strides, and as_strided, which reads it at others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _layout(tracer: Tracer, memory: TensorMemory) -> _Layout:
     evaluated = [evaluate(n, tracer.symbols) for n in (*meta.strides, meta.offset)]
     layout = [n for n in evaluated if n is not None]
     if len(layout) != len(evaluated):
-        raise tracer.b.fail(f"as_strided of {memory.tensor}, whose strides are not terms of the sizes of a call", _HINT)
+        raise tracer.b.fail(f"the strides of {memory.tensor} are not terms of the sizes of a call", _HINT)
     return _Layout(strides=layout[:-1], offset=layout[-1])
 
 
@@ -143,6 +143,18 @@ def _start_index(
         maximum(last, memory_end), memory_end, "as_strided reads element {a}; the last one of its memory is {b}"
     )
     return first
+
+
+@converts("aten.sym_stride")
+def sym_stride(tracer: Tracer, self: TensorMemory, dim: int) -> Size:
+    """Return the distance in the storage, in elements, of neighbours along an axis, which may count from the end."""
+    return _layout(tracer, self).strides[dim]
+
+
+@converts("aten.sym_storage_offset")
+def sym_storage_offset(tracer: Tracer, self: TensorMemory) -> Size:
+    """Return the index of the tensor's first element in its storage."""
+    return _layout(tracer, self).offset
 
 
 @converts("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")
