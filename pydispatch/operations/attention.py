@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64, DType
+from pydispatch.graph.size_functions import divisor
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -54,10 +55,9 @@ def attend(
     """
     # The scores: scaled products, softcap and masks. Heads of keys and values are repeated to those of the query.
     key, value = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
-    factor = usual_scale(builder, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
     scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
-    scaled = formula(builder, lambda e: e * factor, scores)
+    scaled = formula(builder, lambda e, factor: e * factor, scores, _factor(builder, query, scale, inner))
     capped = formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, scaled) if softcap else scaled
     with_masks = capped
     if masks:
@@ -82,15 +82,16 @@ def attention_gradients(
     # The weights, which are the softmax of the scores, from the scores and `log_sums`.
     inner = normalization.wide(query.dtype)
     keys, values = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
-    factor = usual_scale(builder, query) if scale is None else scale
+    factor_of_scores = _factor(builder, query, scale, inner)
     scores = products.matmul(builder, query, _transpose_matrices(builder, keys), inner)
 
-    def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
+    def weight(e: Element, factor: Element, total: Element, *mask_elements: Element) -> Element:
         """Return exp(score - total), where `total` is the logarithm of the row's sum; 0 in a row without keys."""
         e = _masked(e * factor, mask_elements, filler=-math.inf)
         return total.is_equal(-math.inf).where(0.0, (e - total.to(inner)).unary("exp"))
 
-    weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
+    sums = shapes.expand_dims(builder, log_sums, [log_sums.rank])
+    weights = formula(builder, weight, scores, factor_of_scores, sums, *masks)
 
     # Backwards through out = weights @ values, the softmax, and scores = query @ transpose(keys) * factor.
     of_value = products.matmul(builder, _transpose_matrices(builder, weights), grad, inner)
@@ -99,7 +100,9 @@ def attention_gradients(
     common = reductions.reduce(
         builder, "add", formula(builder, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
     )
-    of_scores = formula(builder, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
+    of_scores = formula(
+        builder, lambda w, g, c, factor: w * (g - c) * factor, weights, of_weights, common, factor_of_scores
+    )
     of_query = products.matmul(builder, of_scores, keys, inner)
     of_key = products.matmul(builder, _transpose_matrices(builder, of_scores), query, inner)
     gradients = zip((of_query, of_key, of_value), (query, key, value), strict=True)
@@ -161,12 +164,15 @@ def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
     return formula(builder, lambda j, n: j < n.to(I64), positions, limit)
 
 
-def usual_scale(builder: Builder, query: Tensor) -> float:
-    """Return 1 / sqrt(d) for queries [..., d]. Raise CompileError if d is dynamic."""
-    width = query.shape[-1]
-    if isinstance(width, Expr):
-        raise builder.fail(f"the size of the last axis of {query} must be known")
-    return 1.0 / math.sqrt(max(width, 1))  # without elements, all scores are 0 with any scale
+def _factor(builder: Builder, query: Tensor, scale: float | None, dtype: DType) -> Tensor:
+    """Return the factor of the scores of queries [..., d] as a tensor of rank 0: `scale`, or 1 / sqrt(d) for None.
+
+    Without elements, d = 0, all scores are 0 with any factor.
+    """
+    width = divisor(query.shape[-1])
+    if scale is None and isinstance(width, Expr):
+        return ew.unary(builder, "rsqrt", reductions.size_as(builder, width, dtype))
+    return builder.constant(1.0 / math.sqrt(width) if scale is None else scale, dtype)
 
 
 def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
@@ -188,13 +194,17 @@ def join_heads(builder: Builder, x: Tensor) -> Tensor:
 def grouped_heads(builder: Builder, query: Tensor, x: Tensor) -> Tensor:
     """Return keys or values x [..., heads, s, d] with one head per query head, repeating heads that queries share.
 
-    x is unchanged if it has no axis of heads, a single head, which broadcasts, or as many heads as the query.
+    x is unchanged if it has no axis of heads, a single head, which broadcasts, or as many heads as the query. Dynamic
+    numbers of heads are checked in each call.
     """
     if query.rank < 4 or x.rank < 4 or x.shape[-3] in (1, query.shape[-3]):
         return x
     heads, fewer = query.shape[-3], x.shape[-3]
-    if isinstance(heads, Expr) or isinstance(fewer, Expr) or fewer == 0 or heads % fewer:
-        raise builder.fail(f"{fewer} heads of keys and values do not divide {heads} heads of queries")
+    message = f"{fewer} heads of keys and values do not divide {heads} heads of queries"
+    rest = 1 if fewer == 0 else heads % fewer
+    if not isinstance(rest, Expr) and rest != 0:
+        raise builder.fail(message)
+    builder.require_equal(rest, 0, f"{message}: {{a}} are left")
     # [..., fewer, s, d] becomes [..., fewer, 1, s, d], [..., fewer, heads // fewer, s, d], then [..., heads, s, d].
     repeated = shapes.expand_dims(builder, x, [x.rank - 2])
     wide = [*x.shape[:-2], heads // fewer, *x.shape[-2:]]

@@ -221,6 +221,20 @@ def test_training_with_strides_of_dynamic_sizes() -> None:
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
 
 
+def test_grouped_heads_of_dynamic_numbers() -> None:
+    def model(query: Tensor, key: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(query, key, key, enable_gqa=True)
+
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    for heads, shared in ((4, 2), (6, 3), (6, 2)):
+        inputs = torch.randn(2, heads, 6, 8, requires_grad=True), torch.randn(2, shared, 5, 8, requires_grad=True)
+        found, expected = compiled(*inputs), model(*inputs)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        gradients = (torch.autograd.grad(made.square().sum(), inputs) for made in (found, expected))
+        for a, b in zip(*gradients, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
 def test_half_types() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         x = torch.randn(3, 4, dtype=dtype)
