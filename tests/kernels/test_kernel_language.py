@@ -59,6 +59,20 @@ def test_integers() -> None:
     check(integers, (X, np.zeros_like(X)), expected)
 
 
+@pytest.mark.parametrize(
+    ("integer", "dtype"), [(pd.i16, np.int16), (pd.i32, np.int32), (pd.i64, np.int64), (pd.u8, np.uint8)]
+)
+def test_shifts_by_counts_that_are_folded(integer: Any, dtype: Any) -> None:
+    @pd.kernel
+    def shifts(x: integer["n"], y: integer["n"]):
+        i = pd.global_id(0)
+        if i < x.shape[0]:
+            y[i] = (x[i] << (integer(50) + integer(50))) + (x[i] >> (integer(30) + integer(40))) + (x[i] >> ~integer(7))
+
+    x = np.arange(-3, 97).astype(dtype)
+    check(shifts, (x, np.ones_like(x)), np.where(x < 0, -2, 0))
+
+
 @pd.kernel
 def floats(x: Floats, y: Floats):
     i = pd.global_id(0)

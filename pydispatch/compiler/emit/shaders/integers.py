@@ -201,12 +201,16 @@ class Integers(Registers[E, V]):
         return self.arithmetic(emitter, "and", width, lhs, mask)
 
     def shift(self, emitter: E, op: Operation, shift: Shift) -> None:
-        """Lower a shift, whose count is below the width (`expand_integers` ensures that)."""
+        """Lower a shift. `expand_integers` ensures that its result is used only if its count is below the width.
+
+        A count that is folded to a larger number is reduced: WGSL refuses it, even where the result is not used.
+        """
         (first, second), (result,) = operands_of(op), op.results
         width = width_of(emitter, result.type)
         value, count_register = self.operands(emitter, (first, second))
         count = emitter.int_or_value(second)
-        emitter.define(result, self.shifted(emitter, shift, width, value, count if known(count) else count_register))
+        amount = count % width if known(count) else count_register
+        emitter.define(result, self.shifted(emitter, shift, width, value, amount))
 
     def extreme_of(self, emitter: E, op: Operation, extreme: Extreme) -> None:
         """Lower the minimum or maximum of integers that `extreme` describes."""
