@@ -64,7 +64,7 @@ def test_integers() -> None:
 )
 def test_shifts_by_counts_that_are_folded(integer: Any, dtype: Any) -> None:
     @pd.kernel
-    def shifts(x: integer["n"], y: integer["n"]):
+    def shifts(x: Annotated[pd.View, integer["n"]], y: Annotated[pd.View, integer["n"]]):
         i = pd.global_id(0)
         if i < x.shape[0]:
             y[i] = (x[i] << (integer(50) + integer(50))) + (x[i] >> (integer(30) + integer(40))) + (x[i] >> ~integer(7))

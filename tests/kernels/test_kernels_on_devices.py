@@ -65,6 +65,15 @@ def test_saxpy_in_place(n: int, a: float, seed: int) -> None:
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", DEVICES)
+def test_arrays_and_buffers_without_elements(name: str) -> None:
+    device, empty = pd.device(name), np.zeros(0, np.float32)
+    buffer = device.upload(empty)
+    example().saxpy(2.0, buffer, buffer)
+    example().saxpy(2.0, buffer, empty)
+    assert buffer.download().shape == (0,)
+
+
 def test_an_array_that_is_read_and_written() -> None:
     x = np.arange(100, dtype=np.float32)
     example().saxpy(2.0, x, x)

@@ -191,8 +191,8 @@ def view_of(source: HostMemory, size: int, writable: bool = False) -> memoryview
     """
     if type(source) is int:
         return memory_at(source, size, writable)
-    if size == 0:
-        return memoryview(b"")
+    if size == 0:  # an array without elements may have strides that memoryview does not cast
+        return memoryview(bytearray())
     if isinstance(source, np.ndarray):
         source = source.reshape(-1).view(np.uint8)
     return memoryview(source).cast("B")[:size]
