@@ -4,6 +4,7 @@ from typing import Any
 from pydispatch._core.future import Future
 from pydispatch._core.items import OnError
 from pydispatch._core.prepared import Prepared
+from pydispatch._core.profile import Profile
 from pydispatch._core.program import Module
 from pydispatch._core.public import PublicFunction
 
@@ -26,5 +27,6 @@ class Function(PublicFunction):
         workers: int | None = None,
         on_error: OnError = "raise",
     ) -> Iterator[Any]: ...
+    def profile(self, *args: Any, runs: int = 5, cold: bool = False, **named: Any) -> Profile: ...
     def plan_of(self, *args: Any, **named: Any) -> list[str]: ...
     def close(self) -> None: ...

@@ -55,6 +55,7 @@ def called(program: pd.Program) -> None:
     assert future.result(10).sum() == 36
     assert [r.sum() for r in f.submit_many([(a, 1.0), (a, 2.0)]).result()] == [12, 24]
     assert [r.sum() for r in f.map([(a, 1.0), (a, 2.0)], in_flight=2)] == [12, 24]
+    print(f.profile(a, 2.0, runs=1), file=sys.stderr)
     assert f.signature and f.inputs[0].shape == ("d0", 4) and f.outputs[0].dtype == np.float32
     print(f.help(), f.plan_of(a, 2.0), program.functions, program.imports, program.parameters, file=sys.stderr)
 

@@ -30,17 +30,51 @@ HEAD = '''"""Types of the functions of {file}, written by `pydispatch stubgen`."
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 import pydispatch
 
+if TYPE_CHECKING:
+    from pydispatch._core.batching import Batched
+    from pydispatch._core.interface import ValueInfo
+    from pydispatch._core.profile import Profile
+
+
+class _Function(Protocol):
+    """Members that every function has, whatever its arguments."""
+
+    name: str
+    signature: str
+
+    @property
+    def inputs(self) -> tuple[ValueInfo, ...]: ...
+    @property
+    def outputs(self) -> tuple[ValueInfo, ...]: ...
+    def submit_many(
+        self, items: Iterable[Any], priority: str = "normal", workers: int | None = None,
+        on_error: Literal["raise", "return"] = "raise",
+    ) -> pydispatch.Future: ...
+    def map(
+        self, items: Iterable[Any], in_flight: int | None = None, workers: int | None = None,
+        on_error: Literal["raise", "return"] = "raise",
+    ) -> Iterator[Any]: ...
+    def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched: ...
+    def profile(self, *arguments: Any, runs: int = ..., **named: Any) -> Profile: ...
+    def plan_of(self, *arguments: Any, **named: Any) -> list[str]: ...
+    def close(self) -> None: ...
+
 '''
 """Template of the module's beginning; {file} is the name of the artifact."""
+HEAD_NAMES = frozenset(
+    ("Any", "Batched", "Iterable", "Iterator", "Literal", "Profile", "Program", "Protocol", "ValueInfo")
+)
+"""Names that the module itself uses and that a class of a function could have."""
 FUNCTION = '''
-class {class_name}(Protocol):
+class {class_name}(_Function, Protocol):
     """{text}"""
 
     def __call__(self, {arguments}*, out: Any = None, workers: int | None = None) -> {result}: ...
@@ -82,7 +116,7 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
         ArtifactError: The artifact does not describe the types of its functions.
     """
     class_texts, members = [], []
-    class_names = {"Any", "Program", "Protocol"}  # those of functions must not hide names that the module itself uses
+    class_names = set(HEAD_NAMES)
     for entry in artifact.manifest.functions:
         if entry.inputs is None or entry.outputs is None:
             raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
@@ -123,7 +157,7 @@ def _function(
 
     For `add(x: f32[4], n: i32) -> (f32[4])` these are, without `prepare` and `submit`, which have the same arguments,
 
-        class Add(Protocol):
+        class Add(_Function, Protocol):
             def __call__(
                 self, x: npt.NDArray[np.float32] | pydispatch.Buffer, n: int, *, out: Any = None, ...
             ) -> npt.NDArray[np.float32]: ...
