@@ -7,8 +7,9 @@ import contextlib
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from pydispatch._core.pickling import refuse
 from pydispatch._core.rowwise import Key, Row, Stacking
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class Request:
         """Wait until the request is done. Raise TimeoutError after `timeout` seconds; None for no limit."""
         if not self._batch.done and not self._batch.event.wait(timeout):
             raise TimeoutError(f"the request is not done after {timeout} seconds")
+
+    def __reduce__(self) -> NoReturn:
+        refuse("future")
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Suspend the asyncio task until the batch is done, then return what `result` returns or raise its

@@ -7,11 +7,12 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from pydispatch._core.batches import Batch, Request
 from pydispatch._core.future import reset_in_child
+from pydispatch._core.pickling import refuse
 from pydispatch._core.rowwise import Argument, Key, Row, Stacking
 from pydispatch._core.status import Error, InvalidArgumentError
 
@@ -117,6 +118,9 @@ class Batched:
     ) -> None:
         """Wait until all requests are done. Later requests raise Error."""
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        refuse("batched function")
 
     def __repr__(self) -> str:
         return f"<@{self._stacking.name} in batches of up to {self.max_batch}>"

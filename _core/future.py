@@ -10,8 +10,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from pydispatch._core.pickling import refuse
 from pydispatch._core.process_lock import process_lock
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         if self._state == CANCELLED:
             self.set_running_or_notify_cancel()
         return is_unfinished
+
+    def __reduce__(self) -> NoReturn:
+        refuse("future")
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait as an asyncio task, without a thread of its own."""

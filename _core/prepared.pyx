@@ -11,6 +11,7 @@ from pydispatch._core.lock cimport pyd_claim, pyd_disclaim
 from pydispatch._core.plan cimport Slot
 from pydispatch._core.sched cimport limit, unlimit, worker_limit
 
+from pydispatch._core.pickling import refuse
 from pydispatch._core.status import Error
 
 cdef extern from "Python.h":
@@ -68,6 +69,9 @@ cdef class Prepared:
     def __call__(self, *args, **named):
         """Replaced by the vectorcall slot; kept for the signature that it shows."""
         raise NotImplementedError
+
+    def __reduce__(self):
+        refuse("prepared call")
 
     def __repr__(self):
         return f"<prepared call of @{self.bound().function.name}>"

@@ -10,6 +10,7 @@ from pydispatch._core.lock cimport pyd_claim, pyd_disclaim
 from pydispatch._core.procedure cimport Procedure
 from pydispatch._core.sched cimport worker_limit
 
+from pydispatch._core.pickling import refuse
 from pydispatch._core.status import Error
 
 
@@ -89,6 +90,9 @@ cdef class PreparedProcedure:
             return procedure.invoke(self.inputs, NULL, self.out, self.workers)
         finally:
             pyd_disclaim(&self.busy)
+
+    def __reduce__(self):
+        refuse("prepared call")
 
     def __repr__(self):
         return f"<prepared call of @{self.bound().name}>"

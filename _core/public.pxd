@@ -8,6 +8,7 @@ from pydispatch._core.program cimport Module
 cdef class PublicFunction:
     cdef readonly str name
     cdef readonly str signature
+    cdef public object origin  # of the program, which pickles the function; see pydispatch.runtime.program.program
     cdef Module module
     cdef uint32_t index
     cdef uint32_t arg_count, result_count

@@ -9,6 +9,7 @@ class PublicFunction:
     name: str
     signature: str
     __name__: str
+    origin: Any
     @property
     def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]: ...
     @property

@@ -49,6 +49,14 @@ cdef class PublicFunction:
             text = self.name + self.signature
         return f"<function @{text} of a program>"
 
+    def __copy__(self):
+        """Return the function itself, which cannot be changed."""
+        return self
+
+    def __reduce__(self):
+        """Pickle the program with the name of the function."""
+        return self.origin.reduce_function(self.name)
+
     @property
     def __name__(self):
         return self.name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from pydispatch._core.pickling import refuse
 
 if TYPE_CHECKING:
     import os
@@ -135,6 +137,9 @@ class Device(Protocol):
 
     def close(self) -> None:
         """End the threads of the device. Loaded CPU programs stay usable: a later call starts the threads again."""
+
+    def __reduce__(self) -> NoReturn:
+        refuse("device")
 
     def __enter__(self) -> Device:
         """Return the device, which is closed at the end of the block."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,12 +53,76 @@ def test_another_process_has_the_same(artifact: pd.Artifact, device: str, kind: 
     assert ran.stdout.decode().strip() == "[2.0, 6.0, 12.0]", ran.stderr.decode()
 
 
+STATEFUL = """
+util.global private mutable @calls = dense<0> : tensor<i32>
+func.func @counted() -> tensor<i32> {
+  %one = arith.constant dense<1> : tensor<i32>
+  %old = util.global.load @calls : tensor<i32>
+  %new = arith.addi %old, %one : tensor<i32>
+  util.global.store %new, @calls : tensor<i32>
+  return %new : tensor<i32>
+}
+func.func @current() -> tensor<i32> {
+  %now = util.global.load @calls : tensor<i32>
+  return %now : tensor<i32>
+}
+func.func @double(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %y = arith.addf %x, %x : tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
+"""
+
+
+@pytest.fixture(params=["cpu?workers=1", "vulkan"])
+def stateful(request: pytest.FixtureRequest) -> Any:
+    device = request.param
+    return pd.device(device).load(pd.compile(STATEFUL, targets=device.partition("?")[0]))
+
+
+def test_functions_are_those_of_one_program(stateful: Any) -> None:
+    assert int(np.asarray(stateful.counted())) == 1
+    function = stateful.counted
+    pickled = pickle.dumps((stateful, function, stateful.current, stateful.session()))
+    program, counted, current, session = pickle.loads(pickled)
+    assert program.counted is counted and program.current is current and session.counted is not counted
+    assert int(np.asarray(counted())) == 1, "state begins anew"
+    assert int(np.asarray(current())) == 1 and int(np.asarray(session.current())) == 0
+    assert copy.copy(function) is function and int(np.asarray(copy.deepcopy(function)())) == 1
+    del program  # the functions remain
+    counted, current = pickle.loads(pickle.dumps((counted, current)))
+    assert int(np.asarray(counted())) == 1 and int(np.asarray(current())) == 1
+
+
+def test_another_process_calls_a_function(artifact: pd.Artifact) -> None:
+    data = pickle.dumps(pd.device("cpu?workers=1").load(artifact, WEIGHTS).f)
+    ran = subprocess.run([sys.executable, "-c", OTHER.replace(".f(", "(")], input=data, capture_output=True)
+    assert ran.stdout.decode().strip() == "[2.0, 6.0, 12.0]", ran.stderr.decode()
+
+
+def test_objects_of_this_process_say_what_to_pickle(stateful: Any) -> None:
+    x = np.ones((2, 4), np.float32)
+    double, counted = stateful.double, stateful.counted
+    with double.batched(max_batch=2) as batched:
+        for value, remedy in (
+            (double.prepare(x), "prepare the call in the other process"),
+            (counted.prepare(), "prepare the call in the other process"),
+            (batched, r"call its method batched\(\)"),
+            (batched.submit(x), r"pickle its result\(\)"),
+            (double.submit(x), r"pickle its result\(\)"),
+            (double.submit_many([x, double.submit(x)]), r"pickle its result\(\)"),
+            (pd.device("cpu"), r"open it with pydispatch.device\(\)"),
+            (pd.device("ptx-interpreter"), r"open it with pydispatch.device\(\)"),
+        ):
+            with pytest.raises(pd.InvalidArgumentError, match=f"cannot be pickled: .*{remedy}"):
+                pickle.dumps(value)
+
+
 @pytest.mark.parametrize("name", ["ptx-interpreter?races=1&capability=8.6", "vulkan:0?staging=1", "cpu?memory=4MiB"])
 def test_the_options_of_the_device_are_kept(name: str) -> None:
     artifact = pd.compile(PROGRAM, targets={"p": "cuda", "v": "vulkan", "c": "cpu"}[name[0]])
     program = pickle.loads(pickle.dumps(pd.device(name).load(artifact, WEIGHTS)))
     assert program.f(A).tolist() == [2, 6, 12] if name[0] == "c" else program.f(A).numpy().tolist() == [2, 6, 12]
-    assert program._origin[1][0] == name
+    assert program._origin.arguments[0] == name
 
 
 def test_what_was_added_to_a_device_is_not_lost_silently(artifact: pd.Artifact) -> None:
@@ -66,6 +132,8 @@ def test_what_was_added_to_a_device_is_not_lost_silently(artifact: pd.Artifact) 
     device.add_command("notify", lambda context: None)
     with pytest.raises(pd.InvalidArgumentError, match=re.escape("send its artifact, and load it where a device has")):
         pickle.dumps(device.load(artifact, WEIGHTS))
+    with pytest.raises(pd.InvalidArgumentError, match=re.escape("send its artifact, and load it where a device has")):
+        pickle.dumps(device.load(artifact, WEIGHTS).f)
     assert pickle.loads(pickle.dumps(before)).f(A).tolist() == [2, 6, 12]
 
 

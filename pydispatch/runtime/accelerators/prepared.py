@@ -6,8 +6,9 @@ it. Commands refer to buffers by index; `blocks` has the device memory of each b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from pydispatch._core.pickling import refuse
 from pydispatch._core.plan_data import data_of
 from pydispatch._core.trace import Kind
 from pydispatch.errors import Error, InvalidArgumentError
@@ -113,6 +114,9 @@ class Prepared:
         elif not fresh:
             self._run = Run(function, self._plan, self._device_plan)
             self._run.bind(*self._inputs)
+
+    def __reduce__(self) -> NoReturn:
+        refuse("prepared call")
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the call again, on the same arguments or on others of the same shapes, and return its value.

@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from pydispatch._core.commands import Command
 from pydispatch._core.flops import flops_of
+from pydispatch._core.pickling import refuse
 from pydispatch._core.profile import Profile, Timing, check_runs, timing_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import NATIVE_TYPES, DeviceMemory
@@ -263,6 +264,9 @@ class PreparedProcedure:
         self._procedure, self._out = procedure, out
         procedure._procedure.check_prepared(procedure._converted(args))  # raises for arguments that do not fit
         self._args = args
+
+    def __reduce__(self) -> NoReturn:
+        refuse("prepared call")
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the procedure on the bound arguments. If arguments are passed, all of them, bind these before.

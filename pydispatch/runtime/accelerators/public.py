@@ -9,10 +9,13 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError
 if TYPE_CHECKING:
     import inspect
 
+    from typing_extensions import Self
+
     from pydispatch._core.arrays import ElementType
     from pydispatch._core.batching import Batched
     from pydispatch._core.interface import ValueInfo
     from pydispatch._core.public import PublicFunction
+    from pydispatch.runtime.program.program import Origin
 
 
 class _Documentation:
@@ -31,6 +34,8 @@ class Callee:
     """Function of a program as its callers see it: names, types and sizes of its arguments and results."""
 
     _context: Any  # the open device, which subclasses set
+    origin: Origin
+    """Origin of the program, which pickles the function."""
 
     def __init__(self, public: PublicFunction, device_name: str) -> None:
         """Take the function in the C core, which has its names, types and help text. device_name: for repr()."""
@@ -88,6 +93,14 @@ class Callee:
         Raise InvalidArgumentError if they do not match.
         """
         return self._public.arranged(args, named) if named else args
+
+    def __copy__(self) -> Self:
+        """Return the function itself, which cannot be changed."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the program with the name of the function."""
+        return self.origin.reduce_function(self.name)
 
     def __repr__(self) -> str:
         """Return the function's signature and device."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -54,13 +56,14 @@ class Program:
         self._state = state
         self._name = name
         self._imports = tuple(imports)
-        self._origin: tuple[Any, ...] | None = None  # (function, arguments) that load it when unpickled; see remember()
+        self._origin = Origin(self)
         self._is_session = False  # until `session` sets it
         functions = self._make_functions(module)
         self._functions = functions
         # Functions are instance attributes, the fastest lookup. None of them replaces a method of the same name.
         attributes = self.__dict__
         for entry, function in functions.items():
+            function.origin = self._origin
             if not entry.startswith("_") and not hasattr(Program, entry):
                 attributes[entry] = function
 
@@ -118,12 +121,7 @@ class Program:
         Raises:
             InvalidArgumentError: Plugins, imports, commands or code were added to the device, which cannot be pickled.
         """
-        if self._origin is None:
-            raise InvalidArgumentError(
-                f"{self!r} cannot be pickled: plugins, imports, commands or code were added to its device; send its "
-                "artifact, and load it where a device has the same"
-            )
-        return self._origin
+        return self._origin.__reduce__()
 
     def session(self) -> Self:
         """Return a program with the code and weights of this one, and globals of its own.
@@ -144,7 +142,7 @@ class Program:
                 raise Error(f"{self!r} is closed; load it again")
             state = State(self._module, is_session=True)
         session = self._with_state(state)
-        session._origin, session._is_session = self._origin, True
+        session._origin.arguments, session._is_session = self._origin.arguments, True
         return session
 
     def _with_state(self, state: State | None) -> Self:
@@ -206,8 +204,35 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
             source = os.path.join(os.getcwd(), source)  # noqa: PTH109, PTH118
     elif isinstance(source, (bytearray, memoryview)):
         source = bytes(source)  # a copy: the caller may change the bytes
-    # Unpickling calls _load(device, source, parameters).
-    program._origin = _load, (device, source, parameters)
+    program._origin.arguments = device, source, parameters
+
+
+class Origin:
+    """Device, source and parameters that a program was loaded from, pickled as the program.
+
+    The functions of a program refer to it, and not to the program, with which they would be a reference cycle.
+
+    Attributes:
+        arguments: Arguments of `_load`. None if the program cannot be pickled; see `remember`.
+    """
+
+    def __init__(self, program: Program) -> None:
+        """Create the origin of a program that cannot be pickled, until `arguments` is set."""
+        self.arguments: tuple[str, Any, Mapping[str, Any] | None] | None = None
+        self._name, self._program = program._name, weakref.ref(program)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the program. Raise InvalidArgumentError if it cannot be pickled."""
+        if self.arguments is None:
+            raise InvalidArgumentError(
+                f"program {self._name!r} cannot be pickled: plugins, imports, commands or code were added to its "
+                "device; send its artifact, and load it where a device has the same"
+            )
+        return _load, self.arguments
+
+    def reduce_function(self, name: str) -> tuple[Any, ...]:
+        """Pickle a function of the program. Functions that are pickled together have one program again."""
+        return operator.getitem, (self._program() or self, name)
 
 
 def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Program:
