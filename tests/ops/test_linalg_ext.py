@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import ml_dtypes
 import numpy as np
 import orderings
@@ -65,6 +68,19 @@ def test_sizes_of_sorted_tensors_that_differ_in_a_call_are_refused() -> None:
                            ((2, 4), "axis 1 of tensor 1 has 4 elements, that of tensor 0 has 3")):  # fmt: skip
         with pytest.raises(pd.InvalidArgumentError, match=f"'iree_linalg_ext.sort': {message} .*:3:"):
             program.main(x, np.zeros(shape, np.int32))
+
+
+def test_passes_of_a_sort_share_a_kernel():
+    text = """func.func @f(%x: tensor<4x1000xf32>) -> tensor<4x1000xf32> {
+      %r = iree_linalg_ext.sort dimension(1) outs(%x : tensor<4x1000xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.cmpf olt, %a, %b : f32
+        iree_linalg_ext.yield %c : i1
+      } -> tensor<4x1000xf32>
+      return %r : tensor<4x1000xf32>
+    }"""
+    dispatched = Counter(re.findall(r"flow\.dispatch (\S*recurrence\w*)", compile_to("dispatches", text)))
+    assert sorted(dispatched.values()) == [1, 9]  # of ten passes, the first one merges single elements
 
 
 def test_sort_with_nans_as_the_comparator_says():

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import ml_dtypes
 import numpy as np
@@ -356,6 +356,25 @@ def test_functions_with_state_are_refused() -> None:
     """
     with pytest.raises(pd.InvalidArgumentError, match=r"state or checks.*; call it with the rows of several requests"):
         pd.device("cpu").load(pd.compile(text)).f.batched()
+
+
+@pytest.mark.parametrize("size", [3, 10, 300])
+def test_rows_are_sorted(size: int) -> None:
+    """The passes of a sort of rows of a static size need no control flow."""
+
+    def f(x: Any) -> Any:
+        return np.sort(x, axis=1), np.argsort(x, axis=1, kind="stable"), np.sort(x, axis=1)[:, :2]
+
+    f.__annotations__ = {"x": Annotated[np.ndarray, pd.f32["n", size]]}
+    function = pd.device("cpu").load(pd.compile(pd.program(f))).f
+    x = RNG.permuted(np.tile(np.arange(-1, size - 1, dtype=np.float32) // 2, (5, 1)), axis=1)
+    x[1, ::3], x[2, 1], x[3] = np.nan, -0.0, np.inf
+    with function.batched(max_batch=4) as batched:
+        requests = [batched.submit(rows) for rows in (x[:1], x[1:3], x[3:4], x[4:])]
+        found = zip(*(request.result(timeout=60) for request in requests), strict=True)
+        for got, want in zip(found, function(x), strict=True):
+            assert np.concatenate(got).tobytes() == want.tobytes()
+    np.testing.assert_array_equal(function(x)[1], np.argsort(x, axis=1, kind="stable"))
 
 
 def test_devices_that_run_plans_by_themselves() -> None:

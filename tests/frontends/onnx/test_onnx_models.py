@@ -85,6 +85,24 @@ def test_determinants_of_any_order(tmp_path: Path) -> None:
         np.testing.assert_allclose(program.main(x), expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
 
+@pytest.mark.parametrize(("size", "k"), [(10, 3), (20, 20), (40, 5)])
+def test_a_classifier_that_ends_in_top_k_is_batched(size: int, k: int, tmp_path: Path) -> None:
+    path = tmp_path / "top_k.onnx"
+    nodes = [wire.node("Softmax", ["x"], ["p"]), wire.node("TopK", ["p", "k"], ["v", "i"])]
+    outputs = [wire.value("v", "n", k), wire.value("i", "n", k, dtype=7)]
+    count = wire.tensor("k", [1], 7, (9, np.array([k]).tobytes()))
+    path.write_bytes(wire.model(nodes, [wire.value("x", "n", size)], outputs, [count]))
+    function = pd.device("cpu").load(pd.compile(path)).main
+    x = np.random.default_rng(size).integers(-5, 5, (6, size)).astype(np.float32)
+    values, indices = function(x)
+    np.testing.assert_array_equal(indices, np.argsort(-x, axis=1, kind="stable")[:, :k])
+    with function.batched(max_batch=4) as batched:
+        requests = [batched.submit(row[None]) for row in x]
+        found = [request.result(timeout=60) for request in requests]
+    np.testing.assert_array_equal(np.concatenate([v for v, _ in found]), values)
+    np.testing.assert_array_equal(np.concatenate([i for _, i in found]), indices)
+
+
 def test_sequences_without_steps(tmp_path: Path) -> None:
     path = tmp_path / "rnn.onnx"
     inputs = [wire.value("x", 0, 1, 3), wire.value("w", 1, 2, 3), wire.value("r", 1, 2, 2)]

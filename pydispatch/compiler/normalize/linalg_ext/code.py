@@ -17,6 +17,7 @@ from pydispatch.compiler.normalize.bodies import BodyBuilder
 from pydispatch.compiler.normalize.build import Build
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
 
 Before = Callable[["LoopBody", Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
 """Function of (code, a, b) that emits whether a precedes b in an order; an element is one value of each tensor."""
@@ -157,27 +158,39 @@ def recurrence(
 
 
 def host_loop(
-    build: Build, count: SSAValue, carried: Sequence[SSAValue],
+    build: Build, start: int, end: int | SSAValue, carried: Sequence[SSAValue],
     body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit an `scf.for` from 0 to `count` in host code, around tensor operations; return the values after it.
+    """Emit a loop from `start` to `end` in host code, around tensor operations; return the values after it.
+
+    If `end` is a number, the loop is unrolled: a function without control flow runs as one plan and can be batched.
+    Otherwise the loop is an `scf.for`.
 
     Args:
         build: Receives the loop.
-        count: Number of iterations, of type index.
+        start: Index of the first iteration.
+        end: Index after the last iteration: a number close to `start`, or a value of type index.
         carried: The values before the first iteration.
-        body: Called once with (builder of the body, index, carried values) to emit an iteration; returns the next
-            carried values.
+        body: Called with (builder of the body, index, carried values) to emit an iteration; returns the next carried
+            values. An unrolled loop calls it for each iteration, an `scf.for` once.
     """
+    if isinstance(end, int):
+        unrolled = list(carried)
+        for iteration in range(start, end):
+            # Behind a barrier, the index is an argument of dispatches, so that all iterations share their kernels.
+            constant = build.index(iteration)
+            barrier = OptimizationBarrierOp(operands=[[constant]], result_types=[[constant.type]])
+            unrolled = list(body(build, build.add(barrier).results[0], unrolled))
+        return unrolled
     block = Block(arg_types=[IndexType(), *(v.type for v in carried)])
-    end = scf.YieldOp()  # where the body is inserted, until its results are known
-    block.add_op(end)
-    inner = Build(end, build.reassociate, build.has_invocations)
+    insertion_point = scf.YieldOp()  # replaced when the results of the body are known
+    block.add_op(insertion_point)
+    inner = Build(insertion_point, build.reassociate, build.has_invocations)
     index, *values = block.args
     results = body(inner, index, list(values))
-    erase_op(end)
+    erase_op(insertion_point)
     block.add_op(scf.YieldOp(*results))
-    loop = scf.ForOp(build.index(0), count, build.index(1), list(carried), Region(block))
+    loop = scf.ForOp(build.index(start), end, build.index(1), list(carried), Region(block))
     return list(build.add(loop).results)
 
 

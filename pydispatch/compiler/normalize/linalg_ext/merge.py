@@ -49,16 +49,11 @@ def sorted_rows(
     block = _block(build, size)  # number of elements that are merged in sequence
     passes = _passes(build, size, most_passes)
     merged = _merged(build, tensors, size, block, build.index(0), before)
-    if passes == 1:
-        return merged
 
-    def next_pass(inner: Build, iteration: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
-        """Emit the pass of an iteration of the loop: iteration 0 is pass 1."""
-        pass_index = inner.add(arith.AddiOp(iteration, inner.index(1))).result
+    def next_pass(inner: Build, pass_index: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
         return _merged(inner, runs, size, block, pass_index, before)
 
-    iterations = build.add(arith.SubiOp(as_value(build, passes), build.index(1))).result
-    return host_loop(build, iterations, merged, next_pass)
+    return host_loop(build, 1, passes, merged, next_pass)
 
 
 def _block(build: Build, size: MixedSize) -> MixedSize:
@@ -104,8 +99,8 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         return _halved(inner, tensors, row_size, length, before)
 
     run_count = blocks_of(build, size, length)
-    passes = as_value(build, _passes(build, run_count, most=None))  # until one run is left
-    _, *selected = host_loop(build, passes, [as_value(build, size), *runs], next_pass)
+    passes = _passes(build, run_count, most=None)  # until one run is left
+    _, *selected = host_loop(build, 0, passes, [as_value(build, size), *runs], next_pass)
     return selected
 
 
