@@ -381,6 +381,7 @@ def test_kernel_error(program: Program) -> None:
 def test_names(program: Program) -> None:
     assert set(program.functions) == {*["mul", "add", "chain", "fixed", "both", "filled", "nothing", "slow", "fail"]}
     assert program["mul"] is program.mul and "mul" in program and "mul" in dir(program)
+    assert list(program) == list(program.functions) and "mul" in list(program)
     assert program.mul.signature == "(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>"
     with pytest.raises(AttributeError, match="no function 'chian'; did you mean 'chain'"):
         _ = program.chian

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A loaded program. Call its functions as `program.f(a, b)` or `program["f"](a, b)`.
+    """A loaded program. Call its functions as `program.f(a, b)` or `program["f"](a, b)`; iterate over their names.
 
     A tensor argument is an array of the exact dtype in CPU memory: a NumPy array, or an object with DLPack, the buffer
     protocol or `__array_interface__`. A contiguous array is read in place, another one is copied. A scalar argument is
@@ -102,6 +102,9 @@ class Program:
             return self._functions[name]
         except KeyError:
             raise InvalidArgumentError(self._unknown(name)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
 
     def __contains__(self, name: object) -> bool:
         return name in self._functions
