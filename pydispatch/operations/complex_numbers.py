@@ -171,6 +171,17 @@ def _log(z: Element) -> Element:
     return log_length.with_imag(z.imag.binary("atan2", z.real))
 
 
+def _log_to_base(base: float) -> Callable[[Element], Element]:
+    """Return the function z -> log(z) / log(base)."""
+
+    def logarithm(z: Element) -> Element:
+        """Return the logarithm of one number to the base."""
+        natural = z.unary("log")
+        return (natural.real / math.log(base)).with_imag(natural.imag / math.log(base))
+
+    return logarithm
+
+
 def _log1p(z: Element) -> Element:
     """Return log(1 + z) for z = x + iy; |1 + z|^2 - 1 is 2 x + x^2 + y^2."""
     x, y = z.real, z.imag
@@ -315,7 +326,8 @@ COMPLEX_BINARY: dict[str, Callable[[Element, Element], Element]] = {
 """Functions of two complex numbers by name."""
 COMPLEX_UNARY: dict[str, Callable[[Element], Element]] = {
     "neg": lambda z: (-z.real).with_imag(-z.imag),
-    "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "cbrt": _cbrt,
+    "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log2": _log_to_base(2.0), "log10": _log_to_base(10.0),
+    "log1p": _log1p, "expm1": _expm1, "cbrt": _cbrt,
     "sqrt": _sqrt,
     "rsqrt": lambda z: 1.0 / z.unary("sqrt"),
     "logistic": lambda z: 1.0 / (1.0 + (-z).unary("exp")),

@@ -19,7 +19,7 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.operations.indexing import reverse
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars, elements_of, scalars_of
-from pydispatch.operations.shapes import squeeze
+from pydispatch.operations.shapes import full, squeeze
 from pydispatch.operations.slicing import slice_axis
 
 Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
@@ -31,11 +31,11 @@ def cumulative(
 ) -> Tensor:
     """Return each element combined with those before it along an axis; with `backwards`, with those after it.
 
-    `axis` is not negative, and x not complex. `combine` is add, mul, max, min or a function. With `exclusive` the
-    element itself is left out; the initial value is then 0, or 1 for mul.
+    `axis` is not negative. `combine` is add, mul, max, min or a function; for a complex x it is add or mul. With
+    `exclusive` the element itself is left out; the initial value is then 0, or 1 for mul.
     """
     if x.dtype.is_complex:
-        raise builder.fail(f"running results of complex numbers are not supported: {x}")
+        return _cumulative_of_complex(builder, combine, x, axis, exclusive, backwards)
     # The body: the running value before and an element give the running value after it.
     x = reverse(builder, x, [axis]) if backwards else x
     block = Block(arg_types=[x.dtype.element, x.dtype.element])
@@ -60,6 +60,29 @@ def cumulative(
     )
     result = builder.wrap(x.dtype, x.shape, builder.add(op).results[0])
     return reverse(builder, result, [axis]) if backwards else result
+
+
+def _cumulative_of_complex(
+    builder: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool, backwards: bool
+) -> Tensor:
+    """Return the result of `cumulative` for a complex x: a scan carries one number, a recurrence also a pair of them.
+
+    Raise CompileError unless `combine` is add or mul.
+    """
+    if not isinstance(combine, str) or combine not in ("add", "mul"):
+        raise builder.fail(f"running results of complex numbers are supported for sums and products only: {x}")
+    if x.shape[axis] == 0:  # no step of a recurrence
+        return x
+
+    def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> Stepped:
+        """Return the running value after an element, or the one before it for `exclusive`, and carry the one after."""
+        after = s.binary(combine, carried[0], elements[0])
+        return [carried[0] if exclusive else after], [after]
+
+    carried_shape = [n for d, n in enumerate(x.shape) if d != axis]
+    initial = full(builder, 1 if combine == "mul" else 0, carried_shape, x.dtype)
+    (running,), _ = recurrence(builder, [x], [initial], axis, step, [x.dtype], backwards)
+    return running
 
 
 Stepped = tuple[list[Scalar], list[Scalar]]

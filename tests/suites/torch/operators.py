@@ -244,6 +244,15 @@ add("gru", Flat(nn.GRU(4, 5, bidirectional=True)), torch.randn(3, 2, 4))
 add("rnn", Flat(nn.RNN(4, 5)), torch.randn(3, 2, 4))
 add("complex numbers", lambda x: (torch.view_as_real(torch.polar(x.abs(), x) * torch.view_as_complex(
     torch.stack([x, x], -1))), torch.view_as_complex(x.view(3, 2, 2)).abs()), X)  # fmt: skip
+add(
+    "running results and logarithms of complex numbers",
+    lambda x: tuple(
+        torch.view_as_real(made)
+        for z in [torch.complex(x, x.flip(0))]
+        for made in (z.cumsum(0), z.cumprod(1), z.log2(), z.log10(), z.log1p())
+    ),
+    X,
+)
 add("NaN in complex numbers", lambda x: torch.view_as_real(
     torch.nan_to_num(torch.complex(x / 0, x * float("nan")), nan=1.5, neginf=-8.0)), X)  # fmt: skip
 
