@@ -1,4 +1,4 @@
-"""Special functions as formulas of single elements: the inverse error function by Giles, and the Bessel function by
+"""Special functions as formulas of single elements: the inverse error function by Giles, and Bessel functions by
 Chebyshev series (Cephes).
 """
 
@@ -60,7 +60,26 @@ def erf_inv(x: Element) -> Element:
     return x.unary("abs").is_equal(1.0).where(x * math.inf, p * x)
 
 
-# Chebyshev coefficients of `bessel_i1e` from Cephes: for arguments up to 8, and above.
+# Chebyshev coefficients of `bessel_i0e` and `bessel_i1e` from Cephes: for arguments up to 8, and above.
+_I0E_SMALL = (
+    -4.41534164647933937950e-18, 3.33079451882223809783e-17, -2.43127984654795469359e-16, 1.71539128555513303061e-15,
+    -1.16853328779934516808e-14, 7.67618549860493561688e-14, -4.85644678311192946090e-13, 2.95505266312963983461e-12,
+    -1.72682629144155570723e-11, 9.67580903537323691224e-11, -5.18979560163526290666e-10, 2.65982372468238665035e-9,
+    -1.30002500998624804212e-8, 6.04699502254191894932e-8, -2.67079385394061173391e-7, 1.11738753912010371815e-6,
+    -4.41673835845875056359e-6, 1.64484480707288970893e-5, -5.75419501008210370398e-5, 1.88502885095841655729e-4,
+    -5.76375574538582365885e-4, 1.63947561694133579842e-3, -4.32430999505057594430e-3, 1.05464603945949983183e-2,
+    -2.37374148058994688156e-2, 4.93052842396707084878e-2, -9.49010970480476444210e-2, 1.71620901522208775349e-1,
+    -3.04682672343198398683e-1, 6.76795274409476084995e-1,
+)  # fmt: skip
+_I0E_LARGE = (
+    -7.23318048787475395456e-18, -4.83050448594418207126e-18, 4.46562142029675999901e-17, 3.46122286769746109310e-17,
+    -2.82762398051658348494e-16, -3.42548561967721913462e-16, 1.77256013305652638360e-15, 3.81168066935262242075e-15,
+    -9.55484669882830764870e-15, -4.15056934728722208663e-14, 1.54008621752140982691e-14, 3.85277838274214270114e-13,
+    7.18012445138366623367e-13, -1.79417853150680611778e-12, -1.32158118404477131188e-11, -3.14991652796324136454e-11,
+    1.18891471078464383424e-11, 4.94060238822496958910e-10, 3.39623202570838634515e-9, 2.26666899049817806459e-8,
+    2.04891858946906374183e-7, 2.89137052083475648297e-6, 6.88975834691682398426e-5, 3.36911647825569408990e-3,
+    8.04490411014108831608e-1,
+)  # fmt: skip
 _I1E_SMALL = (
     2.77791411276104639959e-18, -2.11142121435816608115e-17, 1.55363195773620046921e-16, -1.10559694773538630805e-15,
     7.60068429473540693410e-15, -5.04218550472791168711e-14, 3.22379336594557470981e-13, -1.98397439776494371520e-12,
@@ -80,7 +99,8 @@ _I1E_LARGE = (
     -2.51223623787020892529e-7, -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
     7.78576235018280120474e-1,
 )  # fmt: skip
-"""Chebyshev coefficients of sqrt(z) * `bessel_i1e`(z) for z above 8, as a series in 32 / z - 2 for `_chebyshev`."""
+"""Chebyshev coefficients of sqrt(z) * `bessel_i1e`(z) for z above 8, as a series in 32 / z - 2 for `_chebyshev`; those
+in _I0E_LARGE are of `bessel_i0e`."""
 
 
 def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:
@@ -96,14 +116,45 @@ def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:
     return (b0 - b2) * 0.5
 
 
-@widened
-def bessel_i1e(x: Element) -> Element:
-    """Return exp(-|x|) times the modified Bessel function of order 1."""
+def _scaled_i0(x: Element) -> Element:
+    """Return exp(-|x|) times the modified Bessel function of order 0."""
     z = x.unary("abs")
     # Cephes maps z from 0 to 8, and 1 / z from 0 to 1 / 8, to the range from -2 to 2.
+    small = _chebyshev(z * 0.5 - 2.0, _I0E_SMALL)
+    large = _chebyshev(32.0 / z - 2.0, _I0E_LARGE) / z.unary("sqrt")
+    return (z <= 8.0).where(small, large)
+
+
+def _scaled_i1(x: Element) -> Element:
+    """Return exp(-|x|) times the modified Bessel function of order 1, with the ranges of `_scaled_i0`."""
+    z = x.unary("abs")
     small = _chebyshev(z * 0.5 - 2.0, _I1E_SMALL) * z
     large = _chebyshev(32.0 / z - 2.0, _I1E_LARGE) / z.unary("sqrt")
     return x.unary("sign") * (z <= 8.0).where(small, large)
+
+
+@widened
+def bessel_i0e(x: Element) -> Element:
+    """Return exp(-|x|) times the modified Bessel function of order 0."""
+    return _scaled_i0(x)
+
+
+@widened
+def bessel_i1e(x: Element) -> Element:
+    """Return exp(-|x|) times the modified Bessel function of order 1."""
+    return _scaled_i1(x)
+
+
+@widened
+def bessel_i0(x: Element) -> Element:
+    """Return the modified Bessel function of order 0."""
+    return x.unary("abs").unary("exp") * _scaled_i0(x)
+
+
+@widened
+def bessel_i1(x: Element) -> Element:
+    """Return the modified Bessel function of order 1."""
+    return x.unary("abs").unary("exp") * _scaled_i1(x)
 
 
 def square(scalars: Scalars, x: Scalar) -> Scalar:

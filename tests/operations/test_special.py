@@ -1,4 +1,4 @@
-"""Derivatives of digamma and the zeta function where PyTorch's formulas round to other values than the exact ones."""
+"""Bessel functions; derivatives of digamma and the zeta function where PyTorch's formulas round to other values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pydispatch.operations import elementwise, gamma
+from pydispatch.operations import elementwise, gamma, special
 
 
 def derivative(run, n: int, x: np.ndarray) -> np.ndarray:
@@ -53,3 +53,16 @@ def test_zeta_of_chlo_far_below_zero(run) -> None:
     (found,) = run(lambda b, x, q: elementwise.apply(b, gamma.zeta, x, q), x, q)
     wanted = [[sum((v + k) ** -order for k in range(20_000)) for v in q[:-1]] for order in (3.0, 4.0)]
     np.testing.assert_allclose(found, [[*wanted[0], math.nan], [*wanted[1], math.inf]], rtol=1e-8, atol=2e-9)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_modified_bessel_functions(run, order: int, dtype: str) -> None:
+    x = np.array([0.0, 1e-3, -0.5, 3.0, -7.9, 8.0, 8.1, 20.0, -30.0], dtype)
+    series = [sum((v / 2) ** (2 * k + order) / math.factorial(k) / math.factorial(k + order) for k in range(90))
+              for v in x.tolist()]  # fmt: skip
+    wanted, scale = np.array(series), np.exp(-np.abs(x.astype(np.float64)))
+    rounding = 4e-6 if dtype == "float32" else 1e-14
+    for name, expected in ((f"bessel_i{order}", wanted), (f"bessel_i{order}e", wanted * scale)):
+        (found,) = run(lambda b, v, name=name: elementwise.apply(b, getattr(special, name), v), x)
+        np.testing.assert_allclose(found, expected, rtol=rounding)

@@ -264,7 +264,14 @@ def written_views(x: Tensor, y: Tensor) -> Tensor:
 add("writes to diagonals and parts", written_views, torch.randn(4, 5), torch.randn(4))
 add(
     "special functions",
-    lambda x: (x.lgamma(), x.digamma(), torch.polygamma(1, x), torch.special.erfinv(x * 0.2)),
+    lambda x: (
+        x.lgamma(),
+        x.digamma(),
+        torch.polygamma(1, x),
+        torch.special.erfinv(x * 0.2),
+        x.i0(),
+        torch.special.i1e(x),
+    ),
     torch.rand(3, 4) * 4 + 0.1,
 )
 add("sgn", lambda x: x.sgn() * x, ROWS)

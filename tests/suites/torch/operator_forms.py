@@ -138,6 +138,7 @@ form(
         torch.polygamma(2, x.abs() + 1),
         torch.special.zeta(x.abs() + 1.5, x.abs() + 1),
         torch.lgamma(h.abs() + 1),
+        *(function(x * 9) for function in (torch.i0, torch.special.i0e, torch.special.i1, torch.special.i1e)),
     ),
     X,
     H,

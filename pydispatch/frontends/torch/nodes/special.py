@@ -73,4 +73,8 @@ register({
     **dict.fromkeys(("aten.lgamma", "aten.special_gammaln", "prims.lgamma"), partial(_of_float, gamma.lgamma)),
     **dict.fromkeys(("aten.digamma", "aten.special_digamma", "prims.digamma"), partial(_of_float, _digamma)),
     **dict.fromkeys(("aten.erfinv", "aten.special_erfinv", "prims.erf_inv"), partial(_of_float, special.erf_inv)),
+    **dict.fromkeys(("aten.i0", "aten.special_i0", "prims.bessel_i0"), partial(_of_float, special.bessel_i0)),
+    **dict.fromkeys(("aten.special_i0e", "prims.bessel_i0e"), partial(_of_float, special.bessel_i0e)),
+    **dict.fromkeys(("aten.special_i1", "prims.bessel_i1"), partial(_of_float, special.bessel_i1)),
+    **dict.fromkeys(("aten.special_i1e", "prims.bessel_i1e"), partial(_of_float, special.bessel_i1e)),
 })  # fmt: skip
