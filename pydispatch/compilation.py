@@ -65,7 +65,7 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[Co
         An artifact whose function `main` takes the arguments without `params`.
 
     Raises:
-        CompileError: JAX cannot export the function, or an operation has no implementation.
+        CompileError: An operation has no implementation. Errors of JAX's tracing are raised unchanged.
     """
     with importing("compiling", "compiler", CompileError):
         from pydispatch.integrations.jax import from_jax as from_jax_
@@ -90,7 +90,7 @@ def jax_source(
         A module; its text is MLIR.
 
     Raises:
-        CompileError: JAX cannot export the function, or an operation has no implementation.
+        CompileError: An operation has no implementation. Errors of JAX's tracing are raised unchanged.
 
     Example:
         >>> prefill = pd.jax_source(model.prefill, tokens, params=params)
@@ -119,7 +119,7 @@ def from_torch(
         An artifact whose function `main` takes the inputs of the model.
 
     Raises:
-        CompileError: PyTorch cannot export the model, or an operator has no implementation.
+        CompileError: An operator has no implementation. Errors of PyTorch's export are raised unchanged.
     """
     with importing("compiling", "compiler", CompileError):
         from pydispatch.integrations.torch import from_torch as from_torch_
