@@ -65,7 +65,7 @@ class Batched:
                 result.
         """
         _check_limits(max_batch, max_delay, tolerance)
-        self._stacking = Stacking(function, constants or {}, max_batch, tolerance)
+        self._stacking = Stacking(function, {} if constants is None else constants, max_batch, tolerance)
         self.max_batch = self._stacking.max_batch
         """Maximum number of rows of a call; at most the batch size that the program was compiled for."""
         self.max_delay = max_delay
@@ -74,6 +74,10 @@ class Batched:
         key: Key = ()
         rows = self._stacking.examples()
         if example is not None:
+            if not isinstance(example, Sequence):
+                raise InvalidArgumentError(
+                    f"@{function.name}: example: expected a tuple with the arguments of a request, got {example!r}"
+                )
             row, key, _ = self._check_request(tuple(example), {})
             rows = [row]
         # Without rows to check (the arguments are no floats of static sizes), the first requests are checked.

@@ -22,6 +22,7 @@ from pydispatch._core.status cimport keep_raised, release_raised
 cimport numpy as cnp
 
 import builtins
+import operator
 import sys
 import traceback
 
@@ -85,7 +86,7 @@ cdef class Context:
         self.kind, self.name = kind, name
         self.stream, self.command_buffer, self.handle = stream, command_buffer, handle
 
-    def parallel_for(self, uint64_t count, body):
+    def parallel_for(self, count, body):
         """Call body(begin, end) on the workers of a CPU device, for ranges [begin, end) that cover [0, count) once.
 
         On other devices, which have no workers, call body(0, count) on this thread. Returns when all calls have
@@ -93,15 +94,22 @@ cdef class Context:
         """
         cdef Loop loop = Loop()
         cdef const pyd_host_command_t* command = self.command
+        cdef uint64_t indices
+        try:
+            indices = operator.index(count)
+        except (TypeError, OverflowError):
+            raise InvalidArgumentError(
+                f"host command '{self.name}': parallel_for: count: expected an integer from 0 to 2**64 - 1, got "
+                f"{count!r}") from None
         if self.is_over:
             raise InvalidArgumentError(f"host command '{self.name}' has returned: its context is not valid any more")
         if command == NULL:  # the device is no CPU
-            if count:
-                body(0, count)
+            if indices:
+                body(0, indices)
             return
         loop.body = body
         with nogil:
-            command.parallel_for(command, count, run_loop, <void*>loop)
+            command.parallel_for(command, indices, run_loop, <void*>loop)
         if loop.error is not None:
             raise loop.error
 

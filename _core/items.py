@@ -22,6 +22,16 @@ def arguments_of(item: Any) -> tuple[Any, ...]:
     return item if type(item) is tuple else (item,)
 
 
+def each_of(items: Any) -> Iterator[Any]:
+    """Return an iterator over the items of a job. Raise InvalidArgumentError if there is none."""
+    try:
+        return iter(items)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"items: expected an iterable with the arguments of each call, got {items!r}"
+        ) from None
+
+
 def returns_errors(on_error: str) -> bool:
     """Return whether `on_error` is "return", not "raise". Raise InvalidArgumentError for another value."""
     if on_error not in ("raise", "return"):
@@ -196,7 +206,7 @@ def _submit_each(submit: Submit, items: Iterable[Any], is_returned: bool) -> lis
     are canceled, and the error is raised. An error of `items` itself is raised before the first call.
     """
     futures: list[concurrent.futures.Future[Any]] = []
-    for index, item in enumerate(list(items)):
+    for index, item in enumerate(list(each_of(items))):
         try:
             futures.append(submit(*arguments_of(item)))
         except Exception as error:

@@ -113,8 +113,13 @@ class Stacking:
     def _constants_by_position(self, constants: Mapping[str | int, Any]) -> dict[int, Any]:
         """Return the constants by argument position.
 
-        Raise InvalidArgumentError for a name or position that does not exist or is given twice.
+        Raise InvalidArgumentError for a name or position that does not exist or is given twice, and for no mapping.
         """
+        if not isinstance(constants, Mapping):
+            raise InvalidArgumentError(
+                f"@{self.name}: constants: expected a dict of values by the names or positions of arguments, got "
+                f"{constants!r}: {self._text}"
+            )
         names = [value.name for value in self._function.inputs]
         by_position: dict[int, Any] = {}
         for key, value in constants.items():

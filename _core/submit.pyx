@@ -24,7 +24,7 @@ from concurrent.futures import Future as AnyFuture
 from functools import partial
 
 from pydispatch._core.future import CallFuture, deferred
-from pydispatch._core.items import all_of, arguments_of, in_order, returns_errors, with_index
+from pydispatch._core.items import all_of, arguments_of, each_of, in_order, returns_errors, with_index
 from pydispatch._core.status import InvalidArgumentError
 
 cdef extern from "Python.h":
@@ -296,7 +296,7 @@ cdef class BatchTask(Task):
 def submit_many(Function function not None, items, priority, workers, on_error):
     """Start one call per item and return one Future for all; the parameters are those of Function.submit_many()."""
     cdef bint is_returned = returns_errors(on_error)
-    cdef list given = [arguments_of(item) for item in items]
+    cdef list given = [arguments_of(item) for item in each_of(items)]
     # A host command may sleep, and would occupy a pool thread if it ran as a part of a batch.
     cdef bint may_block = pyd_function_may_block(function.module.program, function.index)
     if not given or may_block or any(map(has_futures, given)):  # start_many() needs items, none with futures
@@ -404,4 +404,4 @@ def mapped(PublicFunction function not None, items, in_flight, workers, on_error
     if not isinstance(count, int) or count < 1:
         raise InvalidArgumentError(f"@{function.name}: map: in_flight: expected a number from 1 on, got {in_flight!r}")
     submit = function.submit if workers is None else partial(function.submit, workers=workers)
-    return in_order(submit, items, count, is_returned)
+    return in_order(submit, each_of(items), count, is_returned)

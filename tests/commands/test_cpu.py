@@ -175,6 +175,17 @@ def test_parallel_for(device: Any, one: pd.Artifact) -> None:
         loaded(device, one, command=fails).f(x)
 
 
+@pytest.mark.parametrize("count", [-1, 2**70, None, 1.5, "3"])
+def test_counts_of_parallel_loops_that_are_wrong(device: Any, one: pd.Artifact, count: Any) -> None:
+    def command(context: Any, x: Any) -> None:
+        context.parallel_for(count, print)
+
+    program = loaded(device, one, command=command)
+    with pytest.raises(pd.CommandError, match=r"parallel_for: count: expected an integer from 0 to .*, got") as caught:
+        program.f(np.ones(4, np.float32))
+    assert isinstance(caught.value.__cause__, pd.InvalidArgumentError)
+
+
 PROCEDURE = """
 util.global private mutable @state = dense<0.0> : tensor<4xf32>
 util.func private @command(%x: tensor<4xf32>, %i: index) -> %x

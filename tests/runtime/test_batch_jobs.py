@@ -142,6 +142,12 @@ def test_other_words_are_refused(program: Any, on_error: Any) -> None:
         program.double.map(GOOD, on_error=on_error)
 
 
+def test_items_that_are_not_iterable_are_refused(program: Any) -> None:
+    for start in (program.double.submit_many, program.double.map, program.counted.submit_many):
+        with pytest.raises(pd.InvalidArgumentError, match=r"items: expected an iterable with the arguments.*, got 5"):
+            start(5)
+
+
 class RowError(Exception):
     """An exception that `copy.copy` cannot copy, as `__init__` takes other arguments than `args`."""
 

@@ -337,6 +337,9 @@ def test_options_are_checked(program: Any) -> None:
         ({"max_delay": -1}, "max_delay"),
         ({"tolerance": float("nan")}, "tolerance"),
         ({"constants": {"q": W}}, "got 'q'"),
+        ({"constants": 5}, "constants: expected a dict of values .*, got 5"),
+        ({"constants": 0}, "constants: expected a dict of values .*, got 0"),
+        ({"constants": CONSTANTS, "example": 5}, "example: expected a tuple .*, got 5"),
         ({"constants": {"w": W, 1: W}}, "got 1"),
         ({}, "dimension 0 of its arguments is 10 and 24 and d0"),
     ):

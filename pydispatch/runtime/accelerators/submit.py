@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from pydispatch._core.future import Future, SubmissionOrder, deferred, has_futures, reset_in_child
-from pydispatch._core.items import OnError, all_of, in_order, returns_errors
+from pydispatch._core.items import OnError, all_of, each_of, in_order, returns_errors
 from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import InvalidArgumentError
 
@@ -228,4 +228,4 @@ class Submitted:
         if not isinstance(in_flight, int) or in_flight < 1:
             raise InvalidArgumentError(f"map: in_flight: expected a number from 1 on, got {in_flight!r}")
         check_workers(self.name, workers)
-        return in_order(self.submit, items, in_flight, returns_errors(on_error))
+        return in_order(self.submit, each_of(items), in_flight, returns_errors(on_error))
