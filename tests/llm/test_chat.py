@@ -52,7 +52,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no weights": (lambda f: without(f, "model.safetensors"), "model.safetensors does not exist; a model is a folder"),
     "another type": (
         lambda f: edited(f, '"llama"', '"mamba"'),
-        "model_type 'mamba' is not one of gemma2, gpt2, llama, ",
+        "model_type 'mamba' is not one of gemma2, gpt2, llama",
     ),
     "a missing field": (
         lambda f: edited(f, "vocab_size", "x"),
