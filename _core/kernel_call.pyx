@@ -1,7 +1,7 @@
 """Calls of kernels in Python, which write into their own arguments."""
 
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from pydispatch._core.lock cimport pyd_flag, pyd_set_flag
@@ -15,7 +15,21 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* names)
+    ctypedef PyObject* (*ternaryfunc)(PyObject*, PyObject*, PyObject*)
     int Py_IS_TYPE(PyObject*, void* type) nogil
+
+# Replaces the C function that calls instances of an extension type. Its method __call__ is changed, too, since classes
+# in Python that derive from the type take the function from the method.
+cdef extern from *:
+    """
+    static void pyd_type_set_call(PyTypeObject* type, ternaryfunc call) {
+      PyObject* method = PyDict_GetItemString(type->tp_dict, "__call__");
+      ((PyWrapperDescrObject*)method)->d_wrapped = (void*)call;
+      type->tp_call = call;
+      PyType_Modified(type);
+    }
+    """
+    void pyd_type_set_call(PyTypeObject* type, ternaryfunc call)
 
 cdef tuple NAMES = ("out",)  # names of the keyword arguments of a call of `function`
 
@@ -69,25 +83,36 @@ cdef class KernelCall:
             CompileError: The function is no valid kernel; raised by the first call. Errors of calling a program are
                 raised, too.
         """
-        cdef PyObject* arguments[STACK_ARGUMENTS]
-        cdef Py_ssize_t i, count
-        if named:
-            args = self.arranged(args, named)
-        count = PyTuple_GET_SIZE(args)
-        if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # an entry is for `out`
+        raise NotImplementedError  # only shows the signature: calls use call(), without a dict for `named`
+
+
+cdef object call(PyObject* callable, PyObject* positional, PyObject* named):
+    """Call a kernel. positional: a tuple. named: a dict, or NULL without keywords."""
+    cdef KernelCall self = <KernelCall>callable
+    cdef tuple args = <tuple>positional
+    cdef PyObject* arguments[STACK_ARGUMENTS]
+    cdef Py_ssize_t i, count
+    if named != NULL and <dict>named:
+        args = self.arranged(args, <dict>named)
+    count = PyTuple_GET_SIZE(args)
+    if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # an entry is for `out`
+        self.call_unbound(args)
+        return None
+    for i in range(count):
+        arguments[i] = <PyObject*>PyTuple_GET_ITEM(args, i)
+        # Bit i of `views`: the function needs a NumPy array here.
+        if self.views >> i & 1 and not Py_IS_TYPE(arguments[i], &PyArray_Type):
             self.call_unbound(args)
-            return
-        for i in range(count):
-            arguments[i] = <PyObject*>PyTuple_GET_ITEM(args, i)
-            # Bit i of `views`: the function needs a NumPy array here.
-            if self.views >> i & 1 and not Py_IS_TYPE(arguments[i], &PyArray_Type):
-                self.call_unbound(args)
-                return
-        written = self.written
-        # The written arguments, at the positions `written`, are passed a second time: as `out`, named by `NAMES`.
-        out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])
-        arguments[count] = <PyObject*>out
-        try:
-            PyObject_Vectorcall(self.function, arguments, count, <PyObject*>NAMES)
-        except (KernelError, InvalidArgumentError) as error:
-            raise self.explained(error) from None
+            return None
+    written = self.written
+    # The written arguments, at the positions `written`, are passed a second time: as `out`, named by `NAMES`.
+    out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])
+    arguments[count] = <PyObject*>out
+    try:
+        PyObject_Vectorcall(self.function, arguments, count, <PyObject*>NAMES)
+    except (KernelError, InvalidArgumentError) as error:
+        raise self.explained(error) from None
+    return None
+
+
+pyd_type_set_call(<PyTypeObject*>KernelCall, <ternaryfunc><void*>call)
