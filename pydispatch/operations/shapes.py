@@ -19,14 +19,14 @@ from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply_severa
 
 
 def axis_of(builder: Builder, axis: SupportsIndex, rank: int) -> int:
-    """Return an axis as an int from 0; -1 is the last axis. A scalar (rank 0) permits axis 0.
+    """Return an axis as an int from 0; -1 is the last axis. A scalar (rank 0) permits the axes of a vector, 0 and -1.
 
     Raise CompileError if it is out of range.
     """
-    index = operator.index(axis)
-    if not -rank <= index < max(rank, 1):
-        raise builder.fail(f"axis {index} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
-    return index % rank if rank else 0
+    index, count = operator.index(axis), max(rank, 1)
+    if not -count <= index < count:
+        raise builder.fail(f"axis {index} of a tensor of rank {rank}; axes are {-count} to {count - 1}")
+    return index % count
 
 
 def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:

@@ -117,6 +117,26 @@ AXES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.sort,
+        np.flip,
+        np.diff,
+        np.concatenate,
+        lambda x, axis: np.roll(x, 1, axis),
+        lambda x, axis: np.split(x, 1, axis),
+    ],
+)
+def test_axes_of_rank_0_are_refused(function: Callable[..., Any]) -> None:
+    def refused(x: Matrix) -> Any:
+        scalar = x.sum()
+        return function([scalar] if function is np.concatenate else scalar, axis=0)
+
+    with pytest.raises(pd.CompileError, match=r"axis 0 of f32\[\], which has no axes"):
+        pd.program(refused).module()
+
+
 @pytest.mark.parametrize("name", AXES)
 def test_axes_out_of_range_are_refused(name: str) -> None:
     def refused(x: Matrix) -> Any:

@@ -12,7 +12,7 @@ from pydispatch.graph.sizes import differ
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import shapes
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import division_operands, floats, ordered_axes, promoted
+from pydispatch.programs.functions.common import axis_of, division_operands, floats, ordered_axes, promoted
 from pydispatch.programs.trace import Trace
 
 
@@ -75,6 +75,7 @@ def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
         raise trace.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
     if n < 0:
         raise trace.fail(f"numpy.diff of order {n}", "the order n is 0 or more")
+    axis = axis_of(trace, axis, trace.tensor_of(a))
     for _ in range(n):
         before: list[Any] = [slice(None)] * a.ndim
         after = list(before)

@@ -139,6 +139,36 @@ def axes_of(axis: Any) -> list[int] | None:
     return list(map(operator.index, axis)) if isinstance(axis, (tuple, list)) else [operator.index(axis)]
 
 
+def axis_of(trace: Trace, axis: Any, x: Tensor) -> int:
+    """Return an axis of x as an index from 0. Raise CompileError if it is out of range, also for x of rank 0."""
+    if x.rank == 0:
+        raise trace.fail(f"axis {axis} of {x}, which has no axes", "make it a vector: x.reshape(1)")
+    return shapes.axis_of(trace, axis, x.rank)
+
+
+def reduced_axes(trace: Trace, axis: Any, x: Tensor) -> list[int] | None:
+    """Return the argument `axis` of a reduction of x as `axes_of` does, but no axes of an array of rank 0.
+
+    As in NumPy, such an array permits the axes of a vector, 0 and -1. Raise CompileError for others.
+    """
+    axes = axes_of(axis)
+    if axes is None or x.rank:
+        return axes
+    shapes.axes_of(trace, axes, rank=0)  # raises for other axes
+    return []
+
+
+def vector_and_axis(trace: Trace, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """Return x and an axis as an index from 0; without an axis the elements in row-major order as a vector, and axis 0.
+
+    An array of rank 0 becomes a vector, as in NumPy.
+    """
+    if axis is None or x.rank == 0:
+        shapes.axis_of(trace, axis or 0, rank=0)  # raises for an axis that a vector lacks
+        return shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
+    return x, shapes.axis_of(trace, axis, x.rank)
+
+
 def ordered_axes(trace: Trace, axes: Any, rank: int) -> list[int]:
     """Return an axis, or distinct axes in the order of the caller, as indices from 0.
 

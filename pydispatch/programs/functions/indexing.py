@@ -11,7 +11,7 @@ from pydispatch.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, gathers, indexing, normalization, ordering, shapes, slicing
 from pydispatch.programs.array import Array, as_size, is_size
-from pydispatch.programs.functions.common import as_type, floats
+from pydispatch.programs.functions.common import as_type, axis_of, floats, vector_and_axis
 from pydispatch.programs.trace import Trace
 
 
@@ -198,45 +198,35 @@ def _assigned_range(trace: Trace, key: slice, size: Size) -> assignment.Range:
 
 def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
     """Return the slices at positions along an axis; without `axis`, elements in row-major order."""
-    x, axis = _flat(trace, a, axis)
+    x, axis = vector_and_axis(trace, trace.tensor_of(a), axis)
     return Array(trace, gathers.take(trace, x, _index_tensor(trace, indices), axis))
 
 
 def take_along_axis(trace: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
     """Return an array of the shape of `indices`: element [i, j] is a[i, indices[i, j]] for two axes and axis 1."""
     x = trace.tensor_of(a)
-    axis = shapes.axis_of(trace, axis, x.rank)
+    axis = axis_of(trace, axis, x)
     return Array(trace, gathers.take_along(trace, x, _index_tensor(trace, indices), axis))
-
-
-def _flat(trace: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
-    """Return an operand and an axis, as an index from 0.
-
-    If the axis is None, return the elements in row-major order as a vector, and axis 0.
-    """
-    x = trace.tensor_of(a)
-    if axis is None:
-        return shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
-    return x, shapes.axis_of(trace, axis, x.rank)
 
 
 def sort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
     """Sort elements along an axis; without one, in row-major order."""
-    x, axis = _flat(trace, a, axis)
+    x = trace.tensor_of(a)
+    x, axis = vector_and_axis(trace, x, axis if axis is None else axis_of(trace, axis, x))
     (result,) = ordering.sort(trace, [x], axis, lambda s, u, v: ordering.less(s, u[0], v[0]))
     return Array(trace, result)
 
 
 def argsort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
     """Return the positions of the sorted elements along an axis; without one, in row-major order."""
-    x, axis = _flat(trace, a, axis)
+    x, axis = vector_and_axis(trace, trace.tensor_of(a), axis)
     return Array(trace, ordering.sort_with_indices(trace, x, axis)[1])
 
 
 def softmax(trace: Trace, a: Any, axis: int = -1) -> Array:
     """Return exp(a) divided by its sum along an axis."""
     (x,) = floats(trace, a)
-    return Array(trace, normalization.softmax(trace, x, shapes.axis_of(trace, axis, x.rank)))
+    return Array(trace, normalization.softmax(trace, x, axis_of(trace, axis, x)))
 
 
 Array.FUNCTIONS |= {

@@ -15,7 +15,7 @@ from pydispatch.operations import (
     shapes,
 )
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import axes_of, division_operands, dtype_from, truth
+from pydispatch.programs.functions.common import division_operands, dtype_from, reduced_axes, truth, vector_and_axis
 from pydispatch.programs.trace import Trace
 
 
@@ -39,8 +39,8 @@ def _reduction(name: str) -> Callable[..., Array]:
         if name in ("add", "mul"):
             x = elementwise.convert(trace, x, _type_of_sums(x, dtype))
         else:
-            _require_elements(trace, f"numpy.{name}", x, axes_of(axis))
-        return Array(trace, reductions.reduce(trace, name, x, axes_of(axis), keepdims))
+            _require_elements(trace, f"numpy.{name}", x, reduced_axes(trace, axis, x))
+        return Array(trace, reductions.reduce(trace, name, x, reduced_axes(trace, axis, x), keepdims))
 
     return reduce
 
@@ -62,7 +62,8 @@ def _truths(name: str) -> Callable[..., Array]:
 
     def reduce(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Array:
         """Combine the truth values of the elements along axes by the function `name`; all elements without `axis`."""
-        return Array(trace, reductions.reduce(trace, name, truth(trace, a), axes_of(axis), keepdims))
+        x = truth(trace, a)
+        return Array(trace, reductions.reduce(trace, name, x, reduced_axes(trace, axis, x), keepdims))
 
     return reduce
 
@@ -79,7 +80,8 @@ def mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bo
     """Return the mean along axes. NumPy sums f16 in f32."""
     x = _operand_of_mean(trace, a, dtype)
     wide = elementwise.convert(trace, x, F32) if x.dtype == F16 else x
-    return Array(trace, elementwise.convert(trace, reductions.mean(trace, wide, axes_of(axis), keepdims), x.dtype))
+    result = reductions.mean(trace, wide, reduced_axes(trace, axis, x), keepdims)
+    return Array(trace, elementwise.convert(trace, result, x.dtype))
 
 
 def var(
@@ -95,7 +97,7 @@ def var(
     count.
     """
     x = _operand_of_mean(trace, a, dtype)
-    return Array(trace, reductions.variance(trace, x, axes_of(axis), keepdims, ddof or correction))
+    return Array(trace, reductions.variance(trace, x, reduced_axes(trace, axis, x), keepdims, ddof or correction))
 
 
 def std(
@@ -120,9 +122,9 @@ def _argument(name: str) -> Callable[..., Array]:
         Without `axis`, the index counts all elements in row-major order.
         """
         x = trace.tensor_of(a)
-        if axis is None:
-            flat = Array(trace, shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))))
-            position = arg_extreme(trace, flat, axis=0).tensor
+        if axis is None or x.rank == 0:
+            vector = Array(trace, vector_and_axis(trace, x, axis)[0])
+            position = arg_extreme(trace, vector, axis=0).tensor
             return Array(trace, shapes.reshape(trace, position, [1] * x.rank if keepdims else []))
         trace.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
         return Array(trace, reductions.arg_reduce(trace, name, x, axis, keepdims))
@@ -135,11 +137,8 @@ def _cumulative(name: str) -> Callable[..., Array]:
 
     def cumulate(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
         """Return the running sums or products along an axis; without `axis`, of the elements in row-major order."""
-        x = trace.tensor_of(a)
-        if axis is None:
-            x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
-        x = elementwise.convert(trace, x, _type_of_sums(x, dtype))
-        return Array(trace, scans.cumulative(trace, name, x, shapes.axis_of(trace, axis, x.rank)))
+        x, axis = vector_and_axis(trace, trace.tensor_of(a), axis)
+        return Array(trace, scans.cumulative(trace, name, elementwise.convert(trace, x, _type_of_sums(x, dtype)), axis))
 
     return cumulate
 

@@ -14,7 +14,16 @@ from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import indexing, matrices, padding, shapes, slicing
 from pydispatch.programs.array import Array, as_size, is_size, shape_of
-from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, ordered_axes, promoted
+from pydispatch.programs.functions.common import (
+    as_type,
+    axes_of,
+    axis_of,
+    dtype_from,
+    ordered_axes,
+    promoted,
+    reduced_axes,
+    vector_and_axis,
+)
 from pydispatch.programs.functions.indexing import slice_range
 from pydispatch.programs.trace import Trace
 
@@ -66,7 +75,8 @@ def expand_dims(trace: Trace, a: Any, axis: Any) -> Array:
 
 def squeeze(trace: Trace, a: Any, axis: Any = None) -> Array:
     """Remove axes of size 1: the axes in `axis`, or all axes of this size."""
-    return Array(trace, shapes.squeeze(trace, trace.tensor_of(a), axes_of(axis)))
+    x = trace.tensor_of(a)
+    return Array(trace, shapes.squeeze(trace, x, reduced_axes(trace, axis, x)))
 
 
 def broadcast_to(trace: Trace, a: Any, shape: Any) -> Array:
@@ -80,7 +90,7 @@ def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Ar
     tensors = promoted(trace, *arrays)
     if axis is None:
         tensors, axis = [shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))) for x in tensors], 0
-    return Array(trace, slicing.concat(trace, tensors, axis))
+    return Array(trace, slicing.concat(trace, tensors, axis_of(trace, axis, tensors[0])))
 
 
 def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
@@ -97,7 +107,7 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     ends of slices: negative ones count from the end, and those beyond the axis give empty parts.
     """
     x = trace.tensor_of(a)
-    axis = shapes.axis_of(trace, axis, x.rank)
+    axis = axis_of(trace, axis, x)
     size = x.shape[axis]
     if is_size(parts):
         parts = operator.index(parts)
@@ -116,7 +126,8 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
     """Reverse the order of elements along axes; along all without `axis`."""
     x = trace.tensor_of(a)
-    return Array(trace, indexing.reverse(trace, x, shapes.axes_of(trace, axes_of(axis), x.rank)))
+    axes = range(x.rank) if axis is None else [axis_of(trace, each, x) for each in axes_of(axis) or ()]
+    return Array(trace, indexing.reverse(trace, x, shapes.axes_of(trace, axes, x.rank)))
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
@@ -125,7 +136,7 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, axis=0), x.shape)
     for offset, along in np.broadcast(np.asarray(shift, object), axis):
-        x = slicing.roll(trace, x, offset, shapes.axis_of(trace, int(along), x.rank))
+        x = slicing.roll(trace, x, offset, axis_of(trace, int(along), x))
     return Array(trace, x)
 
 
@@ -141,10 +152,8 @@ def tile(trace: Trace, a: Any, reps: Any) -> Array:
 
 def repeat(trace: Trace, a: Any, repeats: Size, axis: int | None = None) -> Array:
     """Repeat each element along an axis; without `axis` in row-major order."""
-    x = trace.tensor_of(a)
-    if axis is None:
-        return repeat(trace, reshape(trace, a, (-1,)), repeats, axis=0)
-    axis, repeats = shapes.axis_of(trace, axis, x.rank), as_size(repeats)
+    x, axis = vector_and_axis(trace, trace.tensor_of(a), axis)
+    repeats = as_size(repeats)
     # [..., n, ...] becomes [..., n, 1, ...], [..., n, repeats, ...], then [..., n * repeats, ...].
     wide = shapes.broadcast_to(
         trace, shapes.expand_dims(trace, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
