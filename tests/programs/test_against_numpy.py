@@ -392,6 +392,19 @@ EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: np.stack([np.power(x, 2), x**3, x**True]) + x ** np.int8(2), (np.array([True, False]),),
     ),
     "powers of conditions to conditions": (lambda x, y: x**y, (BITS, BITS[::-1].copy())),
+    **{f"{name} of conditions": (getattr(np, name), (BITS, BITS[::-1].copy()))
+       for name in ("floor_divide", "remainder", "fmod", "left_shift", "right_shift")},
+    **{f"{name} of conditions": (getattr(np, name), (BITS,)) for name in ("reciprocal", "conj")},
+    "sign of zeros": (lambda x: np.copysign(np.float32(1), np.sign(x)), (np.float32([-0.0, 0, -2, 3]),)),
+    **{f"{name} of axis {axis} of rank 0": (
+            lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis), (np.array(3, np.float32),)
+       )
+       for name in ("sum", "prod", "max", "min", "ptp", "any", "all", "argmax", "argmin", "argsort", "cumsum",
+                    "cumprod", "squeeze")
+       for axis in (0, -1)},
+    "parts of axes of rank 0": (
+        lambda x: np.stack([np.take(x, [0, 0], axis=-1), np.repeat(x, 2, axis=0)]), (np.array(3, np.float32),)
+    ),
     "rint of integers": (np.rint, (np.int16([-3, 0, 100]),)),
     "concatenate all": (lambda x, y: np.concatenate([x, y], axis=None), (F, G)),
 }  # fmt: skip

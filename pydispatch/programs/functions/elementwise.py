@@ -35,6 +35,12 @@ def _numbers(trace: Trace, *operands: Any) -> list[Tensor]:
     return tensors
 
 
+def _integers(trace: Trace, *operands: Any) -> list[Tensor]:
+    """Return operands as tensors of one type; conditions become i8, in which NumPy divides and shifts them."""
+    tensors = promoted(trace, *operands)
+    return [elementwise.convert(trace, x, I8) for x in tensors] if tensors[0].dtype.is_bool else tensors
+
+
 def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
     """Return the handler of a function of two operands: `name` in `Reals.binary`.
 
@@ -48,9 +54,12 @@ def _unary(name: str, of: Callable[..., list[Tensor]] = floats) -> Callable[...,
     return lambda t, a: Array(t, elementwise.unary(t, name, of(t, a)[0]))
 
 
-def _formula(written: Callable[[Element], Element]) -> Callable[..., Array]:
-    """Return the handler of a function of one operand; `written` returns its formula for one element."""
-    return lambda t, a: Array(t, formula(t, written, promoted(t, a)[0]))
+def _formula(written: Callable[[Element], Element], of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
+    """Return the handler of a function of one operand; `written` returns its formula for one element.
+
+    `of` converts the operand to a tensor.
+    """
+    return lambda t, a: Array(t, formula(t, written, of(t, a)[0]))
 
 
 def _compare(order: str) -> Callable[..., Array]:
@@ -107,7 +116,7 @@ def _logical(name: str) -> Callable[..., Array]:
 
 def floor_divide(trace: Trace, a: Any, b: Any) -> Array:
     """Return the quotient rounded down; of integers 0 where b is 0."""
-    x, y = promoted(trace, a, b)
+    x, y = _integers(trace, a, b)
     if x.dtype.is_float:
         return _floor_of_floats(trace, x, y)
     return _or_zero(trace, Array(trace, elementwise.binary(trace, "floor_div", x, y)), Array(trace, y))
@@ -136,7 +145,7 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
 
 def remainder(trace: Trace, a: Any, b: Any) -> Array:
     """Return the elementwise remainder, with the sign of the divisor b; of integers 0 where b is 0."""
-    x, y = promoted(trace, a, b)
+    x, y = _integers(trace, a, b)
     result = elementwise.binary(trace, "floor_rem", x, y)
     if x.dtype.is_float:  # a zero, too, has the sign of the divisor
         return Array(trace, elementwise.binary(trace, "copysign", result, y))
@@ -145,7 +154,7 @@ def remainder(trace: Trace, a: Any, b: Any) -> Array:
 
 def fmod(trace: Trace, a: Any, b: Any) -> Array:
     """Return the elementwise remainder, with the sign of a; of integers 0 where b is 0."""
-    x, y = promoted(trace, a, b)
+    x, y = _integers(trace, a, b)
     result = Array(trace, elementwise.binary(trace, "rem", x, y))
     return result if x.dtype.is_float else _or_zero(trace, result, Array(trace, y))
 
@@ -168,9 +177,7 @@ def power(trace: Trace, a: Any, b: Any) -> Array:
             return Array(trace, elementwise.unary(trace, "sqrt", x))
         square = elementwise.binary(trace, "mul", x, x)
         return Array(trace, square if b == 2 else elementwise.binary(trace, "mul", square, x))
-    x, y = promoted(trace, a, b)
-    if x.dtype.is_bool:  # NumPy computes powers of conditions in i8
-        x, y = (elementwise.convert(trace, operand, I8) for operand in (x, y))
+    x, y = _integers(trace, a, b)
     if x.dtype.is_integer and y.numbers is not None and (y.numbers < 0).any():
         raise trace.fail(f"{x} to a negative power", "a power of integers is an integer: x.astype(float) ** -1")
     return Array(trace, elementwise.binary(trace, "pow", x, y))
@@ -229,15 +236,21 @@ def view(trace: Trace, a: Any, dtype: Any) -> Array:
     return Array(trace, elementwise.bitcast(trace, x, to))
 
 
+def sign(trace: Trace, a: Any) -> Array:
+    """Return -1, 0 or 1; of a negative zero, too, the positive one."""
+    (x,) = _numbers(trace, a)
+    result = Array(trace, elementwise.unary(trace, "sign", x))
+    return result + 0 if x.dtype.is_float else result
+
+
 def square(trace: Trace, a: Any) -> Array:
     """Return a * a. Conditions become i8, as in NumPy."""
-    x = trace.tensor_of(a)
-    return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, b=2)
+    return power(trace, Array(trace, _integers(trace, a)[0]), b=2)
 
 
 def reciprocal(trace: Trace, a: Any) -> Array:
     """Return 1 / a."""
-    (x,) = promoted(trace, a)
+    (x,) = _integers(trace, a)
     return Array(trace, elementwise.binary(trace, "div", trace.constant(1, x.dtype), x))
 
 
@@ -256,13 +269,13 @@ Array.UFUNCS |= {
     "true_divide": _binary("div", division_operands), "floor_divide": floor_divide, "remainder": remainder,
     "fmod": fmod, "power": power, "float_power": float_power, "maximum": _binary("max"), "minimum": _binary("min"),
     "arctan2": _binary("atan2", floats), "copysign": _binary("copysign", floats), "bitwise_and": _binary("and"),
-    "bitwise_or": _binary("or"), "bitwise_xor": _binary("xor"), "left_shift": _binary("shift_left"),
-    "right_shift": _binary("shift_right"), "logical_and": _logical("and"), "logical_or": _logical("or"),
+    "bitwise_or": _binary("or"), "bitwise_xor": _binary("xor"), "left_shift": _binary("shift_left", _integers),
+    "right_shift": _binary("shift_right", _integers), "logical_and": _logical("and"), "logical_or": _logical("or"),
     "logical_xor": _logical("xor"), "equal": _compare("eq"), "not_equal": _compare("ne"), "less": _compare("lt"),
     "less_equal": _compare("le"), "greater": _compare("gt"), "greater_equal": _compare("ge"),
     "negative": _unary("neg", _numbers), "positive": lambda t, a: Array(t, t.tensor_of(a)),
-    "absolute": absolute, "fabs": _unary("abs"), "sign": _unary("sign", _numbers), "square": square,
-    "reciprocal": reciprocal, "invert": invert, "conjugate": _formula(lambda v: v.conj()),
+    "absolute": absolute, "fabs": _unary("abs"), "sign": sign, "square": square,
+    "reciprocal": reciprocal, "invert": invert, "conjugate": _formula(lambda v: v.conj(), _integers),
     "logical_not": lambda t, a: Array(t, elementwise.unary(t, "not", truth(t, a))),
     "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
     "rint": lambda t, a: _same_type("round_even")(t, Array(t, floats(t, a)[0])),
