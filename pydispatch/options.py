@@ -8,7 +8,7 @@ reference are derived from the annotations of `CompileOptions`.
 import inspect
 import os
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypedDict, TypeVar, cast
 
@@ -248,9 +248,14 @@ _DOCSTRING_COLUMNS = 112
 
 def completed(options: Mapping[str, Any]) -> CompileOptions:
     """Return all options: `options`, and the defaults of others. Raise TypeError for an unknown option."""
-    if unknown := next((name for name in options if name not in OPTIONS), None):
-        raise TypeError(f"compile() has no option '{unknown}'; {did_you_mean(unknown, OPTIONS)}{', '.join(OPTIONS)}")
+    require_known(options, OPTIONS, "compile()")
     return cast(CompileOptions, {**{name: option.default for name, option in OPTIONS.items()}, **options})
+
+
+def require_known(options: Iterable[str], known: Collection[str], taker: str) -> None:
+    """Raise TypeError for a name of an option that is not among the `known` ones. taker: what takes the options."""
+    if unknown := next((name for name in options if name not in known), None):
+        raise TypeError(f"{taker} has no option '{unknown}'; {did_you_mean(unknown, known)}{', '.join(known)}")
 
 
 def documented(function: Function) -> Function:

@@ -27,6 +27,7 @@ from pydispatch.frontends.torch.schema import (
 )
 from pydispatch.integrations.exported_sizes import size_names
 from pydispatch.integrations.torch_views import computed, is_node, shared_roots
+from pydispatch.options import OPTIONS, require_known
 from pydispatch.packages import importing
 from pydispatch.runtime.device import device
 from pydispatch.tuning.compile import compile as compile_tuned
@@ -100,7 +101,9 @@ def _has_conversion(operator: Any) -> bool:
 # -- a backend of torch.compile
 
 
-def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+def backend(
+    module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None, mode: str | None = None
+) -> Callable[..., Any]:
     """Compile a graph for `torch.compile`, as the backend "pydispatch", and return the compiled function.
 
     Args:
@@ -108,7 +111,17 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
         inputs: Example arguments of the graph.
         options: Options of `pydispatch.compile`, and "device": name of the device that runs the program (default
             "cpu").
+        mode: The mode of `torch.compile`, which passes it unless it is "default". The backend has no other one.
+
+    Raises:
+        InvalidArgumentError: A mode is stated.
+        TypeError: There is no such option.
     """
+    if mode is not None:
+        raise InvalidArgumentError(
+            f"mode={mode!r}: the backend 'pydispatch' has no modes; leave it out, or state options={{'tune': SECONDS}} "
+            "for choices by measurement"
+        )
     import torch
     from functorch.compile import make_boxed_func
     from torch._decomp import core_aten_decompositions
@@ -116,6 +129,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
     # Split the options into the device, the user's kernels, and those of `compile`.
     settings = dict(options or {})
+    require_known(settings, ("device", *OPTIONS), "the backend 'pydispatch' of torch.compile")
     runs_on = device(settings.pop("device", "cpu"))
     kernels = settings.pop("kernels", None)  # the user's kernels, for reading the graph and for compiling it
     read = arguments.read_options(kernels, weights="embed")

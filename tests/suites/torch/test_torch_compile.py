@@ -320,3 +320,21 @@ def test_a_fault_of_the_backend_is_an_internal_error(monkeypatch: pytest.MonkeyP
     while error is not None and not isinstance(error, pd.InternalError):
         error = error.__cause__ or error.__context__
     assert error is not None and "please report it" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"mode": "max-autotune"}, "mode='max-autotune': the backend 'pydispatch' has no modes; leave it out"),
+        ({"options": {"devise": "cpu"}}, r"has no option 'devise'; did you mean 'device'\? device, targets, cpu, "),
+        ({"options": {"target": "cpu"}}, r"torch\.compile has no option 'target'; did you mean 'targets'\?"),
+    ],
+)
+def test_wrong_options(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=message):
+        torch.compile(nn.Linear(3, 3), backend=backend, **keywords)(torch.ones(2, 3))
+
+
+def test_the_default_mode() -> None:
+    model, x = nn.Linear(3, 3), torch.ones(2, 3)
+    torch.testing.assert_close(torch.compile(model, backend=backend, mode="default")(x), model(x))
