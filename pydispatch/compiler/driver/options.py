@@ -13,7 +13,7 @@ from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.progress import Progress
 from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.match import Rewrites, rewrites_by_patterns, rewrites_of
-from pydispatch.compiler.match.custom import custom_operation_patterns
+from pydispatch.compiler.match.custom import custom_operation_patterns, kernel_hints
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import writing
@@ -93,6 +93,8 @@ def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
         return options  # with `require_match`, too: there is nothing that could match
     all_rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
     all_rewrites.rewrites += rewrites_by_patterns(custom_operation_patterns(kernels))
+    missing = dict.fromkeys(kernels, "the program has no custom operation of this name")  # frontends may say more
+    all_rewrites.report.hints |= kernel_hints(missing)
     return replace(options, rewrites=all_rewrites, source_folders=(*options.source_folders, *folders))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 
-from pydispatch.compiler.match.custom import symbol_of
+from pydispatch.compiler.match.custom import kernel_hints
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
 from pydispatch.frontends.source import frontends
@@ -92,7 +92,7 @@ class Rewrites:
         hints = module.attributes.pop(KERNEL_HINTS, None)
         if isinstance(hints, DictionaryAttr):
             texts = {name: text.data for name, text in hints.data.items() if isinstance(text, StringAttr)}
-            self.report.hints |= {symbol_of(name): (name, text) for name, text in texts.items()}
+            self.report.hints |= kernel_hints(texts)
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
             apply_one(rewrite, module, self.report, self.targets(), self.decide)

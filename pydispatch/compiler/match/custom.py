@@ -41,10 +41,16 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
         return list(op.arguments), list(op.results_)
 
     kernel = kernel.kernel if isinstance(kernel, CustomOperation) else kernel
-    return Pattern(symbol_of(name), (), outputs=(), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])
+    replacement = Replacement(kernel_of(kernel, name))
+    return Pattern(_symbol_of(name), (), outputs=(), match_op=match, replacements=[replacement])
 
 
-def symbol_of(name: str) -> str:
+def kernel_hints(reasons: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return `Report.hints` of kernels. reasons: the name of each kernel → why it matches nothing."""
+    return {_symbol_of(name): (name, reason) for name, reason in reasons.items()}
+
+
+def _symbol_of(name: str) -> str:
     """Return the pattern's name for a custom operation, an identifier: `mylib__swish` for `mylib::swish`."""
     symbol = re.sub(r"\W", "_", name)
     return symbol if symbol.isidentifier() else f"op_{symbol}"

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from xdsl.ir import Block
 
+from pydispatch.frontends.kernel_hints import missing_operator
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import type_of
 from pydispatch.frontends.onnx.declarations import declared_type
@@ -58,24 +59,9 @@ class UserKernels:
         return self._names[name]
 
     def hints(self) -> dict[str, str]:
-        """Return a hint for each supplied kernel that no node uses, by the user's name of the kernel.
-
-        A hint lists up to three operators of the model with similar names, each with a layer that uses it. If no name
-        is similar, it lists all operators of the model. For the kernel "com.acme::Norms" it may be "the model has no
-        operator of this name; near are com.acme::Norm of layer 'norm_0'".
-        """
-        hints = {}
-        for name, spelling in self._names.items():
-            if name in self._used:
-                continue
-            # Name in lower case without domain → operator: neither case nor domain affects the similarity.
-            folded = {operator.rpartition("::")[2].lower(): operator for operator in self._seen}
-            like = close_matches(name.rpartition("::")[2].lower(), folded, most=3, cutoff=0.7)
-            similar = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
-            known = ", ".join(sorted(self._seen))
-            alternatives = f"near are {similar}" if similar else f"it has {known}"
-            hints[spelling] = f"the model has no operator of this name; {alternatives}"
-        return hints
+        """Return the reason why no node uses a supplied kernel, for each such kernel by the user's name of it."""
+        unused = {name: spelling for name, spelling in self._names.items() if name not in self._used}
+        return {spelling: missing_operator(name, self._seen) for name, spelling in unused.items()}
 
 
 def kernel_name(domain: str, node: model.NodeProto) -> str:

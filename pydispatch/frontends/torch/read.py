@@ -91,6 +91,7 @@ class _Program:
         for weight, memory in self.weights.values():
             if memory.write_count:
                 self.b.store(weight, memory.tensor)
+        self.b.hint_kernels(self.tracer.kernel_hints())
         self.b.finish("main", results)
 
     def _graph_inputs(self, arguments: list[Any]) -> list[Any]:

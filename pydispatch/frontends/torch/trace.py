@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydispatch.errors import CompileError
+from pydispatch.frontends.kernel_hints import missing_operator
 from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import TensorMemory, TensorView
@@ -51,6 +52,7 @@ class Tracer:
         self.sharing = sharing
         self.symbols = symbols
         self.kernels = frozenset(kernels)
+        self._layers: dict[str, str] = {}  # operator, as users write it → name of the first layer that uses it
 
     def graph(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Any]:
         """Emit the nodes of a graph at the current insertion point and return its outputs.
@@ -91,6 +93,7 @@ class Tracer:
         Errors in the node's arguments or results become a CompileError that names the node.
         """
         operator = node.target.removeprefix(_OPS_PREFIX)
+        self._layers.setdefault(_qualified(_without_overload(operator)), node.module or node.name)
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
         operands = [*positional, *keywords.values()]
@@ -177,9 +180,19 @@ class Tracer:
         That is an operator that is not PyTorch's own, for which the user supplies a kernel or which has no conversion.
         """
         name = _without_overload(operator)
-        if operator.startswith(_PYTORCH_NAMESPACES):
+        if _is_of_pytorch(operator):
             return False
         return _qualified(name) in self.kernels or (name not in self.conversions and operator not in self.conversions)
+
+    def kernel_hints(self) -> dict[str, str]:
+        """Return the reason why no node of the graphs uses a kernel of the user, for each such kernel by its name."""
+        custom = {name: layer for name, layer in self._layers.items() if not _is_of_pytorch(name)}
+        return {
+            name: "operators of PyTorch itself are replaced by patterns (docs/match-and-replace.md)"
+            if _is_of_pytorch(name)
+            else missing_operator(name, custom)
+            for name in self.kernels - custom.keys()
+        }
 
     def _custom(
         self, graph: ExportedGraph, node: ExportedNode, positional: Sequence[Any], keywords: Mapping[str, Any]
@@ -430,6 +443,11 @@ def _without_overload(operator: str) -> str:
 def _list_length(node: ExportedNode) -> int | None:
     """Return the length of the list that a node returns; None if its result is no single list."""
     return len(node.results[0]) if len(node.results) == 1 and isinstance(node.results[0], tuple) else None
+
+
+def _is_of_pytorch(name: str) -> bool:
+    """Return whether an operator, such as `aten.add` or `aten::add`, is one that users supply no kernels for."""
+    return name.replace("::", ".").startswith(_PYTORCH_NAMESPACES)
 
 
 def _qualified(name: str) -> str:
