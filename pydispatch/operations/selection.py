@@ -88,8 +88,10 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
     front = shapes.transpose(builder, x, [axis, *(d for d in range(x.rank) if d != axis)])
     width = product(front.shape[1:])
     if isinstance(width, Expr) or width > _MAX_COLUMNS:
-        what = f"the slices of {x} along axis {axis} have more than {_MAX_COLUMNS} elements, or a computed number"
-        raise builder.fail(f"{what}, and distinct ones are looked for")
+        raise builder.fail(
+            f"the slices of {x} along axis {axis} have {width} elements each; distinct slices of at most "
+            f"{_MAX_COLUMNS} elements, a number that is known while compiling, are supported"
+        )
     if width == 0:
         return [shapes.full(builder, 0, [x.shape[axis]], I64)]
     table = shapes.reshape(builder, front, [front.shape[0], width])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pydispatch as pd
 from pydispatch.operations import selection
 
 NAN = np.nan
@@ -61,3 +62,10 @@ def test_slices_without_elements_are_equal(run: Any, dynamic: bool, count: int) 
     assert first.tolist() == [0] * distinct_count
     assert inverse.tolist() == run_index.tolist() == [0] * count
     assert counts.tolist() == lengths.tolist() == [count] * distinct_count
+
+
+@pytest.mark.parametrize(("dynamic", "count"), [(False, "65"), (True, "n0_1")])
+def test_slices_of_too_many_elements(run: Any, dynamic: bool, count: str) -> None:
+    message = rf"along axis 0 have {count} elements each; distinct slices of at most 64 elements, .* are supported"
+    with pytest.raises(pd.CompileError, match=message):
+        run(lambda b, x: selection.distinct_slices(b, x, axis=0, sort=True), np.zeros((2, 65)), dynamic=dynamic)
