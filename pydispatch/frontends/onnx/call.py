@@ -12,7 +12,7 @@ from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import ModelFault
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.sizes import Expr, Size, symbols_of
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.chosen_axes import ChosenAxes
 from pydispatch.operations.host_integers import HostInteger, Integer, read_integers
@@ -193,15 +193,29 @@ class NodeCall:
     # -- operands
 
     def known_by(self, name: str) -> str:
-        """Return the end of an error's note: which inputs to pass in `constants` so that the value `name` is constant.
+        """Return the end of an error's note: what to pass in `constants` and `inputs` so that the value `name` is
+        constant.
 
-        The text is empty if no input of the program contributes to the value.
+        These are elements of inputs of the program, and sizes of inputs if the value depends on them. The text is empty
+        if no input contributes to the value.
         """
-        origins = [n for n in self.values.origins(name) if n in self.tracer.inputs]
+        inputs = self.tracer.inputs
+        origins = {n: value for n in self.values.origins(name) if (value := self.values.find(n)) is not None}
+        symbolic = [n for value in origins.values() if value.is_symbolic for n in value.known_integers() or ()]
+        symbols = set().union(*map(symbols_of, symbolic))  # names of the sizes on which the value depends
         # A value of a nested graph may hide the input of the same name.
-        origins = [n for n in origins if self.values.find(n) is self.tracer.inputs[n]]
-        constants = ", ".join(f"'{n}': array" for n in origins)
-        return f", or give it where the model is compiled: constants={{{constants}}}" if origins else ""
+        elements = [f"'{n}': array" for n, value in origins.items() if value is inputs.get(n)]
+        shapes = [
+            f"'{n}': {tuple(1 if symbols & symbols_of(size) else _stated(size) for size in x.shape)}"
+            for n, x in inputs.items()
+            if any(symbols & symbols_of(size) for size in x.shape)
+        ]
+        note = ""
+        if elements:
+            note += f", or give it where the model is compiled: constants={{{', '.join(elements)}}}"
+        if shapes:
+            note += f", or state the sizes on which it depends, such as inputs={{{', '.join(shapes)}}}"
+        return note
 
     def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
         """Return the elements of an operand as numbers; None if they depend on dynamic sizes or on a computation."""
@@ -278,6 +292,11 @@ class NodeCall:
     def fail(self, message: str, note: str | None = None) -> CompileError:
         """Return a CompileError about this node; the caller raises it."""
         return self.b.fail(f"{self.node.op_type}: {message}", note)
+
+
+def _stated(size: Size) -> int | str:
+    """Return a size as callers state it: a number, or the name of a dynamic size."""
+    return str(size) if isinstance(size, Expr) else size
 
 
 def _decode_utf8(data: memoryview) -> str:

@@ -43,10 +43,11 @@ class Values:
         return None
 
     def origins(self, name: str) -> list[str]:
-        """Return the names of the graph inputs and initializers that a value is computed from, in the order in which
-        its expression reads them: ["x", "w", "b"] for add(matmul(x, w), b).
+        """Return the names of the values that a value is computed from: ["x", "w", "b"] for add(matmul(x, w), b). They
+        are in the order in which its expression reads them.
 
-        Values that only a subgraph of a node uses are not followed.
+        They are graph inputs, initializers, and values whose elements are known, such as sizes of an input. Values that
+        only a subgraph of a node uses are not followed.
         """
         origins: dict[str, None] = {}  # a set in the order of insertion
         seen: set[str] = set()
@@ -56,8 +57,8 @@ class Values:
             if name in seen:
                 continue
             seen.add(name)
-            producer = self._producer(name)
-            if producer is None:
+            producer, value = self._producer(name), self.find(name)
+            if producer is None or (value is not None and value.known is not None):
                 origins[name] = None
             else:
                 pending += reversed(producer.input)  # the first operand is popped first
