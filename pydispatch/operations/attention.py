@@ -169,10 +169,12 @@ def _factor(builder: Builder, query: Tensor, scale: float | None, dtype: DType) 
 
     Without elements, d = 0, all scores are 0 with any factor.
     """
-    width = divisor(query.shape[-1])
-    if scale is None and isinstance(width, Expr):
-        return ew.unary(builder, "rsqrt", reductions.size_as(builder, width, dtype))
-    return builder.constant(1.0 / math.sqrt(width) if scale is None else scale, dtype)
+    if scale is None:
+        width = query.shape[-1]
+        if isinstance(width, Expr):
+            return ew.unary(builder, "rsqrt", reductions.size_as(builder, divisor(width), dtype))
+        scale = 1.0 / math.sqrt(max(width, 1))
+    return builder.constant(scale, dtype)
 
 
 def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
