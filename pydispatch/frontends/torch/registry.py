@@ -24,7 +24,7 @@ converts, register = CONVERSIONS.converts, CONVERSIONS.register
 
 VIEWS: dict[str, Inverse | None] = {}
 """View operators, whose results share the memory of their first argument, with the function that writes through a view.
-None marks operators whose result may also be a copy."""
+None marks operators whose result may also be a copy. The name has an overload if that is written in another way."""
 
 Sharing = Callable[..., "bool | None"]
 """Function that decides whether the result of a view operator shares memory: function(tracer, memory of the first

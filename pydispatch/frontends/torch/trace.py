@@ -133,7 +133,7 @@ class Tracer:
                 raise ArgumentError("its first argument is no tensor that could be written")
             memory.write(self._convert_like(results[0], memory.tensor))
             return (memory,)
-        name = _without_overload(operator)
+        name = operator if operator in self.views else _without_overload(operator)
         if name in self.views and positional and isinstance(positional[0], TensorMemory):
             # An operator such as aten.reshape returns a view or a copy, depending on the strides of x. Its `decide`
             # returns True for a view, False for a copy, None if the strides are not known. Other operators have no

@@ -348,6 +348,13 @@ def _split_by_sizes(x: Tensor) -> Any:
     return first, y, *x.split(4)
 
 
+def _seen_as_other_types(x: Tensor) -> Any:
+    y = x * 2
+    y.view(torch.int32).bitwise_and_(-256)
+    y.view(torch.int16)[:, 1] = 3
+    return y, y.view(torch.uint8), y.view(torch.int64), y.view(torch.uint8).view(torch.int32)
+
+
 def _ranges_by_sizes(bags: Tensor, table: Tensor) -> Any:
     count, step = bags.numel(), bags.shape[1]
     ranges = torch.arange(0, count, step), torch.arange(count, 0, -step), torch.arange(1.0, count + 2, step)
@@ -412,6 +419,8 @@ CASES = {
                             lambda: (torch.randint(0, 5, (6, 3)), torch.randn(5, 2))),
     "split_by_sizes": Case(of(_split_by_sizes), lambda: (torch.randn(10, 4),), ({0: Dim.AUTO},),
                            lambda: (torch.randn(11, 4),), decomposed=False),
+    "seen_as_other_types": Case(of(_seen_as_other_types), lambda: (torch.randn(3, 4),), ({0: BATCH, 1: Dim.AUTO},),
+                                lambda: (torch.randn(2, 6),), decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip
