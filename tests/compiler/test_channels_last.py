@@ -312,6 +312,50 @@ def test_what_is_joined_with_an_argument_keeps_its_order() -> None:
     n.check()
 
 
+def test_an_elementwise_operation_that_reads_an_image_twice() -> None:
+    """The first pixel of each channel is subtracted: only the second operand is read in the order of the result."""
+    n = network(1, 32, 10, 10)
+    n.convolve(32, 3)
+    type_, init = n.type(), n.fill("%zero", *n.y.shape)
+    maps = [f"affine_map<(n, c, h, w) -> ({indices})>" for indices in ("n, c, 0, 0", "n, c, h, w", "n, c, h, w")]
+    n.put(
+        f"linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = "
+        f'["parallel", "parallel", "parallel", "parallel"]}} ins({n.value}, {n.value} : {type_}, {type_}) '
+        f"outs({init} : {type_}) {{\n^bb0(%a: f32, %b: f32, %o: f32):\n %r = arith.subf %b, %a : f32\n"
+        f" linalg.yield %r : f32\n}} -> {type_}",
+        n.y - n.y[..., :1, :1],
+    )
+    n.convolve(32, 3)
+    n.check()
+
+
+def test_a_reduction_that_reads_a_tensor_twice() -> None:
+    """Only the second operand has an index that is not a loop alone."""
+    function = (
+        pd.device("cpu")
+        .load(
+            pd.compile("""
+func.func @f(%x: tensor<17x17xf32>) -> tensor<17xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.splat %zero : tensor<17xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, 1)>,
+      affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %x : tensor<17x17xf32>, tensor<17x17xf32>) outs(%init : tensor<17xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %sum = arith.addf %a, %b : f32
+    %largest = arith.maximumf %s, %sum : f32
+    linalg.yield %largest : f32
+  } -> tensor<17xf32>
+  return %y : tensor<17xf32>
+}
+""")
+        )
+        .f
+    )
+    x = np.random.default_rng(0).random((17, 17), np.float32)
+    np.testing.assert_array_equal(function(x), (x + x[:, 1]).max(0))
+
+
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_random_networks(data: st.DataObject) -> None:

@@ -207,10 +207,10 @@ def _rewrite_channels_last(windows: WindowReduction) -> None:
         return
     maps[-1] = _reordered(maps[-1], result_order)
     # The image.
-    image_index = inputs.index(windows.image)
-    image_order = _order_with_last(windows.image_channel_dim, len(maps[image_index].results))
-    inputs[image_index] = in_order(op, windows.image, image_order)
-    maps[image_index] = _reordered(maps[image_index], image_order)
+    image = windows.image_input
+    image_order = _order_with_last(windows.image_channel_dim, len(maps[image].results))
+    inputs[image] = in_order(op, inputs[image], image_order)
+    maps[image] = _reordered(maps[image], image_order)
     new = rewrite_loops(op, [*inputs, initial_values], maps)
     cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()  # later rewrites leave this layout alone
     replace(op, transposed(new, result_order, op))

@@ -142,22 +142,22 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     is_elementwise = len(user.results) == 1 and generic.is_parallel and is_identity(generic.maps[-1])
     if not is_elementwise or defining_copy(user.results[0]):  # `user` is itself a copy
         return None
-    # The maps of inputs are followed by those of outputs, which zip() drops.
-    identity_inputs = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]
-    pays = len(list(copy.uses)) == 1 or all(_order_of(v) is not None for v in identity_inputs)
-    if copy not in identity_inputs or not pays:
+    identity_inputs = [i for i in range(len(generic.inputs)) if is_identity(generic.maps[i])]
+    copy_input = next((i for i in identity_inputs if generic.inputs[i] is copy), None)
+    pays = len(list(copy.uses)) == 1 or all(_order_of(generic.inputs[i]) is not None for i in identity_inputs)
+    if copy_input is None or not pays:
         return None
     # Read the sources of copies instead of the copies, by permuted maps; the loops are in the old order still.
     source, new_result = _source(copy), read_through_copies(user)
     if new_result is None:  # without the copies, no operand would state the size of some loop
         return None
     rewritten = structured(cast(Operation, _replace_result(user, new_result).owner))
-    is_copy_skipped = source in rewritten.inputs  # False if only other copies could be skipped
+    is_copy_skipped = rewritten.inputs[copy_input] is source  # False if only other copies could be skipped
     if not is_copy_skipped:
         return None
     # Reorder the loops, and with them the result, so that the map of the source becomes the identity. computed_in()
     # returns a transposed copy of the new result, in the old order, or None if it changes nothing.
-    source_map = rewritten.maps[rewritten.inputs.index(source)]
+    source_map = rewritten.maps[copy_input]
     result = computed_in(rewritten.op, [r.position for r in source_map.results if isinstance(r, AffineDimExpr)])
     return None if result is None else _replace_result(rewritten.op, result)
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, TensorType, i32
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.constants.known import KnownConstants
@@ -41,7 +41,7 @@ class WindowReduction:
 
     Attributes:
         op: The `linalg.generic` of the operation.
-        image: The operand that is read through windows.
+        image_input: Ordinal of the input that is read through windows. Another input may be the same tensor.
         image_channel_dim: Dimension of the image that indexes its channels, before its spatial dimensions. Of a pooling
             or depthwise convolution it may be the last one; the image is then read as it is.
         result_channel_dim: Dimension of the result that indexes its channels (the filters of a convolution).
@@ -50,7 +50,7 @@ class WindowReduction:
     """
 
     op: GenericOp
-    image: SSAValue
+    image_input: int
     image_channel_dim: int
     result_channel_dim: int
     pays: bool
@@ -138,7 +138,7 @@ def _convolution(
             return None
         return WindowReduction(
             op=op,
-            image=contraction.tensor_of(image),
+            image_input=image.main_input,
             image_channel_dim=channel_axis,
             result_channel_dim=result_dims.index(filter_loop),
             pays=fills_groups or counts.pay_for_floats(),
@@ -251,10 +251,11 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     only saves transpositions between other operations that are rewritten.
     """
     result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
-    images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if has_sliding_index(m)]
+    images = [i for i in range(len(generic.inputs)) if has_sliding_index(generic.maps[i])]
     if len(images) != 1:
         return None
-    indices = generic.maps[generic.inputs.index(images[0])].results  # the index of each axis of the image
+    (image,) = images
+    indices = generic.maps[image].results  # the index of each axis of the image
     sliding_axes = [a for a, r in enumerate(indices) if not isinstance(r, AffineDimExpr)]
     kept_axes = [a for a, r in enumerate(indices) if isinstance(r, AffineDimExpr) and r.position in result_dims]
     channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(indices) - 1]
@@ -262,14 +263,14 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     if sums_channels or not channel_axes:
         return None
     channel_axis = channel_axes[-1]
-    if shape_of(images[0])[channel_axis] < FEWEST_CHANNELS:
+    if shape_of(generic.inputs[image])[channel_axis] < FEWEST_CHANNELS:
         return None
     result_channel_dim = result_dims.index(cast(AffineDimExpr, indices[channel_axis]).position)
     if result_channel_dim == len(result_dims) - 1:  # the result has its channels last already
         return None
     return WindowReduction(
         op=op,
-        image=images[0],
+        image_input=image,
         image_channel_dim=channel_axis,
         result_channel_dim=result_channel_dim,
         pays=False,
