@@ -79,6 +79,8 @@ def draw(rng: Random, inputs: int, limit: int) -> Maps:
     """limit: of the terms of a sum."""
     while True:
         sizes = [rng.choice(LENGTHS) for _ in range(rng.randint(1, 7))]
+        if rng.random() < 0.2:
+            sizes = sizes[:1] * len(sizes)
         if rng.random() < 0.04:
             sizes[rng.randrange(len(sizes))] = 0
         iterators = "".join(rng.choice("ppr") for _ in sizes)
@@ -137,6 +139,9 @@ def any_generic(body: Body, rng: Random) -> moves.Pair:
     maps = draw(rng, rng.choice([1, 2] if element in TERMS else [1, 2, 2, 2, 3]), TERMS.get(element, STEPS))
     shapes = [maps.shape(n, [rng.choice([0, 0, 0, 1, 3]) for _ in i]) for n, i in enumerate(maps.indices[:-1])]
     pairs = [operand(body, rng, shape, factor) for shape in shapes]
+    for n, shape in enumerate(shapes):  # one tensor may be several operands
+        if rng.random() < 0.5:
+            pairs[n] = pairs[shapes.index(shape)]
     operation = rng.choice(["product", "product", "add", "max"])
     shape, start = maps.shape(-1), LIMITS[element][0] if operation == "max" else 0
     if rng.random() < 0.3:

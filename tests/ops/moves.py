@@ -72,12 +72,14 @@ def padded(body: Body, pair: Pair, low: list[int], high: list[int], filler: int)
     constant = body.scalar(filler, value.element)
     result = np.pad(array, list(zip(low, high, strict=True)), constant_values=filler) if array.ndim else array
     arguments = ", ".join(f"%p{i}: index" for i in range(array.ndim))
+    # A static size stays static where nothing that is dynamic is added to it.
+    static = frozenset(i for i in value.static if not body.is_dynamic(low[i]) and not body.is_dynamic(high[i]))
     text = (
         f"tensor.pad {value} low{list_of(body, low)} high{list_of(body, high)} {{\n"
         f"  ^bb0({arguments}):\n    tensor.yield {constant} : {value.element}\n  }} : {body.type_of(value)} to "
-        f"{body.type(result.shape, value.element)}"
+        f"{body.type(result.shape, value.element, static)}"
     )
-    return body.value(text, result.shape, value.element), result
+    return body.value(text, result.shape, value.element)._replace(static=static), result
 
 
 def pad(body: Body, pair: Pair, rng: Random) -> Pair:
