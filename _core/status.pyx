@@ -79,7 +79,10 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class SystemError_(Error, OSError):
-    """A call of the operating system failed; the text has its reason."""
+    """A call of the operating system failed, such as that which opens a file; the text has its reason.
+
+    It is an OSError, too, so that `except OSError` catches it.
+    """
 
     __qualname__ = __name__ = "SystemError"
 

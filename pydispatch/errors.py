@@ -142,5 +142,5 @@ for _kind in (
 ):
     _kind.__module__ = "pydispatch"
 del _kind
-# `pydispatch` has no name for this one: it would be that of Python's own SystemError.
+# `pydispatch` has no name for this one, which would be that of Python's own SystemError: it is public in this module.
 SystemError_.__module__, SystemError_.__qualname__ = __name__, "SystemError_"

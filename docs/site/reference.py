@@ -37,7 +37,8 @@ SECTIONS = {
     "Tiles in kernels": "arange load zeros full reshape cumsum scan argmin",
     "Element types": "f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i1 u64 u32 u16 u8 index",
     "Errors": "Error CompileError CompileWarning ArtifactError CheckError CommandError DeviceUnavailableError "
-    "InternalError InvalidArgumentError KernelError MissingImportError OutOfMemoryError",
+    "InternalError InvalidArgumentError KernelError MissingImportError OutOfMemoryError errors.SystemError_ "
+    "errors.Location",
 }
 """Sections of the page for Python, with their names in order."""
 RETURNED = {
@@ -185,6 +186,7 @@ def python() -> str:
     """Return a page with every public name of `pydispatch`, by task."""
     listed = [name for names in SECTIONS.values() for name in names.split()]
     inner = {f"generate.{name}" for name in pydispatch.generate.__all__}
+    inner |= {f"errors.{name}" for name in set(pydispatch.errors.__all__) - set(pydispatch.__all__)}
     wrong = set(listed) ^ {*pydispatch.__all__, *inner, *RETURNED}
     assert not wrong and len(listed) == len(set(listed)), f"docs/site/reference.py: SECTIONS is wrong about {wrong}"
     sections = ["# Python", "Every public name, as `import pydispatch as pd` has it."]
