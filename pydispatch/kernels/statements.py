@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from pydispatch.kernels.entities import (
     TupleValue,
     Undefined,
     is_number,
+    known,
     rebuilt,
     scalars_in,
 )
@@ -300,18 +302,11 @@ class Statements(Assignments):
         function with `*`, `/` or `**` among its parameters, and for one that returns a value on some paths only.
         """
         source = self._source_of_inlined(node, function)
-        names = [parameter.arg for parameter in source.tree.args.args]
-        if node.keywords or len(arguments) != len(names):
-            plural = "" if len(names) == 1 else "s"
-            raise self.error(
-                node,
-                f"'{function.__name__}' takes {len(names)} argument{plural} in order, got {len(arguments)}",
-                f"give {', '.join(names)}" if names else "give none",
-            )
+        parameters = self._parameters(node, function, arguments)
         saved = self.source, self.environment, self.static_names
         self.callers.append(self.source)
         self.source, self.static_names = source, frozenset()  # a called function has no static parameters
-        self.environment = dict(zip(names, arguments, strict=True))
+        self.environment = parameters
         try:
             with self.writer.at(source, source.tree):
                 # A return at the end of the function needs no flag that skips statements after it.
@@ -330,6 +325,23 @@ class Statements(Assignments):
         if result is _NONE and any(map(returns_value, returns)):
             return NoResult(None, self._undefined_result(source, function.__name__))
         return result
+
+    def _parameters(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Environment:
+        """Return the values of the parameters of a function: arguments in order or by name, or else defaults."""
+        signature = inspect.signature(function)
+        by_name = {keyword.arg or "**": self.argument(node, self.evaluate(keyword.value)) for keyword in node.keywords}
+        try:
+            given = signature.bind(*(self.argument(node, entity) for entity in arguments), **by_name).arguments
+        except TypeError as error:
+            plain = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+            call = f"{function.__name__}{inspect.Signature(plain)}"
+            raise self.error(node, f"'{function.__name__}': {error}", f"write {call}") from None
+        defaults = {name: known(each.default) for name, each in signature.parameters.items() if name not in given}
+        return {**given, **defaults}
+
+    def argument(self, node: ast.Call, entity: Entity) -> Entity:
+        """Return the value that a parameter gets for an argument of a call: the argument, unless overridden."""
+        return entity
 
     def take_result(self, after: Environment) -> None:
         """Record in `after`, the variables after a loop, that its body returned from the inlined function.

@@ -165,11 +165,22 @@ def returns_where_a_known_condition_holds(x: Any) -> Any:
     return t
 
 
+def has_defaults_and_names(x: Any) -> Any:
+    return scaled(x) + scaled(s=4.0, v=x) + scaled(x, offset=(1.0, x))
+
+
+def scaled(v: Any, s: Any = 2.0, offset: Any = (0.5, 1)) -> Any:
+    for _ in range(2):
+        v = v * s
+        s = 3.0
+    return v + offset[0] - offset[1]
+
+
 FUNCTIONS: list[Callable[[Any], Any]] = [
     is_assigned_in_a_loop, decides_in_a_loop, moves_in_a_loop, ends_a_loop, is_returned_after_a_loop, is_a_named_tuple,
     is_an_item_of_a_tuple, is_a_function, takes_the_type_of_its_condition, is_the_same_in_both_branches,
     returns_in_an_inner_condition, returns_the_same_in_both_branches, returns_between_assignments,
-    returns_where_a_known_condition_holds,
+    returns_where_a_known_condition_holds, has_defaults_and_names,
 ]  # fmt: skip
 
 
@@ -233,7 +244,7 @@ def total_of(t: Any, total: Any) -> Any:
 
 @pd.kernel(grid=1)
 def tiles(x: Vector, y: Vector) -> None:
-    y[0:4] = x[0:4] + total_of(x[0:4], 1.0)
+    y[0:4] = total_of(total=1.0, t=x[0:4]) + x[0:4]
 
 
 def test_an_argument_of_a_kernel_with_tiles() -> None:

@@ -197,12 +197,11 @@ class TileKernel(TileVariables):
         These are all lazy tiles of variables, and the arguments: an argument such as `a + b` is of no variable.
         """
         self.materialize_readers(node, lambda tile: True)
-        # Snapshots: assignments to a parameter must not change the caller's variable.
-        values = [
-            snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
-            for argument in arguments
-        ]
-        return super().inlined(node, function, values)
+        return super().inlined(node, function, arguments)
+
+    def argument(self, node: ast.Call, entity: Entity) -> Entity:
+        """Return a tile as a snapshot, since assignments to a parameter must not change the caller's variable."""
+        return snapshot(self.materialized(node, entity)) if isinstance(entity, Tile) else entity
 
     # ---- expressions
 
