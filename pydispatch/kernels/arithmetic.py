@@ -290,6 +290,21 @@ def _floor_divide_floats(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
     return writer.value(f"math.floor {quotient.name} : {lhs.type}", lhs.type)
 
 
+def _modulo_floats(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Emit a modulo of floats whose result has the sign of the divisor, as in Python, unlike arith.remf."""
+    type = lhs.type
+    rest = writer.value(f"arith.remf {lhs.name}, {rhs.name} : {type}", type)
+    zero = writer.constant(0, type)
+    is_inexact = writer.value(f"arith.cmpf une, {rest.name}, {zero.name} : {type}", "i1")
+    signs = [writer.value(f"arith.cmpf olt, {value.name}, {zero.name} : {type}", "i1") for value in (rest, rhs)]
+    differ = writer.value(f"arith.xori {signs[0].name}, {signs[1].name} : i1", "i1")
+    is_corrected = writer.value(f"arith.andi {is_inexact.name}, {differ.name} : i1", "i1")
+    total = writer.value(f"arith.addf {rest.name}, {rhs.name} : {type}", type)
+    result = writer.value(f"arith.select {is_corrected.name}, {total.name}, {rest.name} : {type}", type)
+    # A zero, too, has the sign of the divisor.
+    return writer.value(f"math.copysign {result.name}, {rhs.name} : {type}", type)
+
+
 def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
     """Emit `**` on operands whose common type is `type`: products for the literal exponents 2 and 3, else `math.powf`,
     which needs a float type."""
@@ -309,7 +324,7 @@ Table = dict[str, "str | Callable[[Writer, Scalar, Scalar], Scalar]"]
 """Operator → name of an MLIR operation, or a function that emits several."""
 _FLOAT: Table = {
     "+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf", "//": _floor_divide_floats,
-    "max": "arith.maximumf", "min": "arith.minimumf",
+    "%": _modulo_floats, "max": "arith.maximumf", "min": "arith.minimumf",
 }  # fmt: skip
 """Operators of floats."""
 _INTEGER: Table = {
@@ -327,7 +342,6 @@ _CONDITION: Table = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
 """Operators of conditions, which are of type i1."""
 _REMEDIES = {
     ("/", False): "write // for the quotient rounded down, or convert to pydispatch.f32 first",
-    ("%", True): "write a - b * (a // b)",
 }
 """(operator that is not defined, whether the type is a float) -> advice on what to write instead."""
 

@@ -115,7 +115,10 @@ UNARY = {
             "floor",
             "ceil",
             "trunc",
+            "cbrt",
+            "exp2",
         )
+        if hasattr(math, name)  # Python 3.10 has no cbrt and exp2
     },
     **{
         getattr(patterns, name): name
@@ -124,6 +127,12 @@ UNARY = {
     math.fabs: "absf",
 }
 """Functions of one float → names of the operations of the dialect math."""
+TESTS = {getattr(math, name): name for name in ("isnan", "isinf", "isfinite")}
+"""Tests of one float → names of the operations of the dialect math, which give conditions."""
+BINARY = {math.atan2: "math.atan2", math.copysign: "math.copysign", math.fmod: "arith.remf"}
+"""Functions of two floats → names of their operations."""
+FACTORS = {math.degrees: 180 / math.pi, math.radians: math.pi / 180}
+"""Functions of one float that multiply it → the factor."""
 
 
 def _signature_of(context: CallContext, node: ast.Call) -> str:
@@ -163,10 +172,13 @@ def number(context: CallContext, node: ast.AST, entity: Entity) -> Scalar | Lite
     return context.as_number(node, entity)
 
 
-def unary(context: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+def unary(
+    context: CallContext, node: ast.Call, arguments: list[Entity], name: str, result_type: str | None = None
+) -> Entity:
     """Emit a function of one float, or compute it if its argument is known.
 
     name: the operation of the math dialect, which is also the name of the function in Python's math, if that has it.
+    result_type: type of the result; None for that of the argument.
     """
     check_count(context, node, arguments, min_count=1)
     x = number(context, node.args[0], arguments[0])
@@ -174,11 +186,34 @@ def unary(context: CallContext, node: ast.Call, arguments: list[Entity], name: s
         function = getattr(math, name, None)
         if function is not None:
             value = x.value
-            return context.folding(node, lambda: Literal(float(function(value))))
+            return context.folding(node, lambda: Literal(function(value) if result_type else float(function(value))))
         x = cast(context.writer, x, "f32")  # such as for rsqrt, which Python's math lacks
     if not is_float(x.type):
         raise context.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
-    return context.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
+    return context.writer.value(f"math.{name} {x.name} : {x.type}", result_type or x.type)
+
+
+def of_two(context: CallContext, node: ast.Call, arguments: list[Entity], function: Callable[..., float]) -> Entity:
+    """Emit `function`, a key of `BINARY`, of two floats, or compute it if both are known."""
+    check_count(context, node, arguments, min_count=2)
+    a, b = (number(context, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        values = a.value, b.value
+        return context.folding(node, lambda: Literal(function(*values)))
+    type = joined(a, b, ast.unparse(node.func))
+    if not is_float(type):
+        raise context.error(node, f"{ast.unparse(node.func)} of {type}", "convert it first: pydispatch.f32(...)")
+    x, y = cast(context.writer, a, type), cast(context.writer, b, type)
+    return context.writer.value(f"{BINARY[function]} {x.name}, {y.name} : {type}", type)
+
+
+def scaled(context: CallContext, node: ast.Call, arguments: list[Entity], factor: float) -> Entity:
+    """Emit the product of a float and a number that is known at compile time."""
+    check_count(context, node, arguments, min_count=1)
+    x = number(context, node.args[0], arguments[0])
+    if isinstance(x, Scalar) and not is_float(x.type):
+        raise context.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
+    return binary(context.writer, "*", x, Literal(factor))
 
 
 def axis_of(context: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
@@ -343,9 +378,9 @@ def _id_handler(kind: str) -> Handler:
     return lambda context, node, arguments: context.position(node, kind, axis_of(context, node, arguments))
 
 
-def _float_function(name: str) -> Handler:
-    """Return a handler of a function of one float; `name` is its operation in the dialect math."""
-    return lambda context, node, arguments: unary(context, node, arguments, name)
+def _handler(handler: Callable[..., Entity], *more: Any) -> Handler:
+    """Return a `Handler` that calls handler(context, node, arguments, *more)."""
+    return lambda context, node, arguments: handler(context, node, arguments, *more)
 
 
 def _refuse_nested_collective(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
@@ -363,7 +398,10 @@ def _refuse_nested_collective(context: CallContext, node: ast.Call, arguments: l
 
 
 TABLE: dict[Any, Handler] = {
-    **{function: _float_function(name) for function, name in UNARY.items()},
+    **{function: _handler(unary, name) for function, name in UNARY.items()},
+    **{function: _handler(unary, name, "i1") for function, name in TESTS.items()},
+    **{function: _handler(of_two, function) for function in BINARY},
+    **{function: _handler(scaled, factor) for function, factor in FACTORS.items()},
     functions.global_id: _id_handler("global"),
     functions.local_id: _id_handler("local"),
     functions.group_id: _id_handler("group"),
@@ -394,5 +432,7 @@ REMEDIES: dict[Any, str] = {
     builtins.sum: "add in a loop, or use pydispatch.group_sum",
     builtins.round: "write pydispatch.floor(x + 0.5)",
     math.pow: "write a ** b",
+    math.hypot: "write math.sqrt(a * a + b * b)",
+    **dict.fromkeys((math.gamma, math.lgamma), "kernels have no gamma function: compute it outside"),
 }
 """Functions that kernels do not have → remedy: what to write instead."""

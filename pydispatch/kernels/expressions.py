@@ -370,7 +370,9 @@ class Expressions(Subscripts):
         if inspect.isfunction(inner):
             advice = f"move what both need into a plain function, without @pydispatch.kernel over '{inner.__name__}'"
         else:
-            default = "functions of Python that are written like kernels can, and those of pydispatch and math"
+            default = (
+                "functions of Python that are written like kernels can, and those that docs/python-kernels.md lists"
+            )
             advice = foreign_function(function, self.handlers) or default
         raise self.error(node, f"'{ast.unparse(node.func)}' cannot be called in a kernel", advice)
 
