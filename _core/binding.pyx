@@ -20,6 +20,9 @@ cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
 
 
+cdef str RESULT = "pass x.result(); only submitted calls take futures"  # what to pass instead of a future
+
+
 cdef ElementType value_type(str function, str what, uint32_t index, uint32_t word):
     """Return the element type that a dtype word (docs/program.md) encodes. Raise ArtifactError if NumPy has none.
 
@@ -88,6 +91,20 @@ cdef str strided_text(object array):
     return f"got shape {array.shape} with strides {array.strides} bytes, which is not contiguous"
 
 
+cdef bint is_future(object given):
+    """Return whether an object is a future."""
+    from concurrent.futures import Future  # here, because a program that submits no calls does not need it
+
+    return isinstance(given, Future)
+
+
+cdef str instead_of(object given, str dtype):
+    """Return what to pass instead of an argument that is no array, for errors. dtype: text of the parameter's dtype."""
+    if is_future(given):
+        return RESULT
+    return f"pass an array: np.asarray(x, dtype={dtype})"
+
+
 cdef object take_array(str where, str expected, object given):
     """Return the memory of an object as an array, or None if it is no array.
 
@@ -121,8 +138,7 @@ cdef object input_array(
     array = take_array(where, expected, given)
     if array is None:
         raise InvalidArgumentError(
-            f"{where}: expected {expected}, got {given_text(given)}; "
-            f"pass an array: np.asarray(x, dtype={dtype_text(kind.dtype)})")
+            f"{where}: expected {expected}, got {given_text(given)}; {instead_of(given, dtype_text(kind.dtype))}")
     wanted = ", ".join([str(size) for size in dims]) if dims else "()"
     wrong = layout_error(array, kind, len(dims), wanted)
     if wrong is not None:
@@ -220,6 +236,8 @@ cdef object wrong_scalar(str function, int index, str name, ElementType kind, ob
         remedy = "; pass one number, for example x.item()"
     elif isinstance(given, float) and kind.dtype.kind in "iub":
         remedy = "; pass int(x)"
+    elif is_future(given):
+        remedy = f"; {RESULT}"
     else:
         remedy = ""
     return InvalidArgumentError(f"{where}: expected {kind.name} (a number), got {given_text(given)}{reason}{remedy}")

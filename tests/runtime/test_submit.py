@@ -151,6 +151,22 @@ def test_futures_as_arguments(program: Any) -> None:
     np.testing.assert_array_equal(many[0], chain(chain(a, b), b))
 
 
+def test_blocking_calls_take_the_results_of_futures(program: Any) -> None:
+    a, b = rows(8)
+    future = program.chain.submit(a, b)
+    prepared = program.chain.prepare(a, b)
+    for call in (
+        lambda: program.chain(future, b),
+        lambda: program.chain.prepare(future, b),
+        lambda: prepared(future, b),
+        lambda: program.filled(8, cf.Future()),
+    ):
+        with pytest.raises(
+            pd.InvalidArgumentError, match=r"got .*Future.*; pass x\.result\(\); only submitted calls take"
+        ):
+            call()
+
+
 def last_element(device: Any) -> Any:
     """(tensor<?xf32>) -> tensor<f32> and `filled`, whose second argument is a number."""
     export = programs.Export("last", "buffer(float, 1)[0] = 8 * buffer(float, 0)[constant(0) - 1]; return 0;", 2)
