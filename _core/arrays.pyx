@@ -312,8 +312,6 @@ cdef object array_of(object source):
     It may have any strides. Raise an exception, of any type, if its memory cannot be used.
     """
     if isinstance(source, np.ndarray):
-        if isinstance(source, np.ma.MaskedArray):
-            raise ValueError("its mask would be lost; pass x.filled(value)")
         return source
     if isinstance(source, (str, bytes, bytearray, np.generic)):
         return None  # has a buffer, but is not meant as an array of numbers

@@ -10,7 +10,7 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
 # Raises InvalidArgumentError if two of the arrays, one per result or None, share memory.
 cdef int check_apart(str function, list outputs) except -1
 # Returns the memory of an object as an array, or None. Raises InvalidArgumentError if that memory cannot be used.
-cdef object take_array(str where, str expected, object given)
+cdef object take_array(str where, str expected, object given, bint is_output)
 # Returns the beginning of a message about a value, such as `@f: argument 1 'x'`.
 cdef str value_text(str function, str what, int index, str name)
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error)

@@ -67,7 +67,9 @@ cdef str value_text(str function, str what, int index, str name):
 cdef str array_text(object array):
     """Return the words for an array in an error, such as `a float32 array of shape (2, 3)`."""
     article = "an" if array.dtype.name.startswith(("int", "object")) else "a"
-    return f"{article} {array.dtype.name} array of shape {array.shape}"
+    # Dtypes of the other byte order compare unequal but have the same name.
+    order = "" if array.dtype.isnative else ", in the other byte order"
+    return f"{article} {array.dtype.name} array of shape {array.shape}{order}"
 
 
 cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape):
@@ -76,10 +78,8 @@ cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape
     shape: text of the expected sizes, for the remedy.
     """
     if array.dtype != kind.dtype:
-        # Dtypes of the other byte order compare unequal but have the same name.
-        order = "" if array.dtype.isnative else ", in the other byte order"
-        return (f"got {array_text(array)}{order}; "
-                f"pass x.astype({dtype_text(kind.dtype)})")
+        real = ".real" if array.dtype.kind == "c" != kind.dtype.kind else ""  # astype() drops imaginary parts
+        return f"got {array_text(array)}; pass x{real}.astype({dtype_text(kind.dtype)})"
     if array.ndim != rank:
         return (f"got rank {array.ndim}, shape {array.shape}; "
                 f"pass x.reshape({shape}) if the elements are meant to be the same")
@@ -102,14 +102,21 @@ cdef str instead_of(object given, str dtype):
     """Return what to pass instead of an argument that is no array, for errors. dtype: text of the parameter's dtype."""
     if is_future(given):
         return RESULT
+    if isinstance(given, (bytes, bytearray)):
+        return f"pass np.frombuffer(x, dtype={dtype})"
     return f"pass an array: np.asarray(x, dtype={dtype})"
 
 
-cdef object take_array(str where, str expected, object given):
+cdef object take_array(str where, str expected, object given, bint is_output):
     """Return the memory of an object as an array, or None if it is no array.
 
-    where, expected: how errors name the value and its type. Raise InvalidArgumentError for unusable memory.
+    where, expected: how errors name the value and its type. is_output: whether results are written to the memory. Raise
+    InvalidArgumentError for unusable memory, and for an array with a mask.
     """
+    if isinstance(given, np.ma.MaskedArray):
+        raise InvalidArgumentError(
+            f"{where}: expected {expected}, got {given_text(given)}: its mask would be lost; "
+            f"pass {'x.data' if is_output else 'x.filled(value)'}")
     try:
         return array_of(given)
     except Exception as error:  # including those raised by code of the object
@@ -135,7 +142,7 @@ cdef object input_array(
             return array
     where = value_text(function, "argument", index, name)
     expected = f"{type_text(kind, dims)} ({dtype_text(kind.dtype)} array of rank {len(dims)})"
-    array = take_array(where, expected, given)
+    array = take_array(where, expected, given, is_output=False)
     if array is None:
         raise InvalidArgumentError(
             f"{where}: expected {expected}, got {given_text(given)}; {instead_of(given, dtype_text(kind.dtype))}")
@@ -177,7 +184,7 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
     where = value_text(function, "out", index, None)
     expected = f"{type_text(kind, shape)} (writable, contiguous {dtype_text(kind.dtype)} array of shape {shape})"
     remedy = f"pass np.empty({shape}, {dtype_text(kind.dtype)})"
-    array = take_array(where, expected, given)
+    array = take_array(where, expected, given, is_output=True)
     if array is None:
         raise InvalidArgumentError(f"{where}: expected {expected}, got {given_text(given)}; {remedy}")
     if array.dtype != kind.dtype or array.shape != shape:

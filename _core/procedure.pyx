@@ -294,7 +294,8 @@ cdef class Procedure(PublicFunction):
                 if array.ndim != self.result_ranks[i]:
                     raise InvalidArgumentError(
                         f"@{self.name}: out {i}: expected an array of rank {self.result_ranks[i]}, got {array.ndim}")
-            arrays[i] = take_array(value_text(self.name, "out", i, None), "a writable, contiguous array", array)
+            arrays[i] = take_array(
+                value_text(self.name, "out", i, None), "a writable, contiguous array", array, is_output=True)
         check_apart(self.name, arrays)
         return list(out)
 

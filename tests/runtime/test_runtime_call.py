@@ -132,7 +132,8 @@ def test_read_only_inputs(program: Program) -> None:
         ((np.float32(3), B), "argument 0 'a': .*np.asarray"),
         (([1.0, 2.0], B), r"got list \[1\.0, 2\.0\]; pass an array: np\.asarray\(x, dtype=np\.float32\)"),
         ((None, B), "got NoneType None"),
-        ((b"12345678", B), "got bytes"),
+        ((b"12345678", B), r"got bytes .*; pass np\.frombuffer\(x, dtype=np\.float32\)"),
+        ((A.astype(np.complex128), B), r"got a complex128 array .*; pass x\.real\.astype\(np\.float32\)"),
         ((Capsule(A, True, device=2), B), r"its memory is on DLPack device type 2; expected the CPU"),
         ((np.ma.masked_array(A), B), r"its mask would be lost; pass x\.filled\(value\)"),
         ((A, NullPointer()), "whose memory cannot be used: data is NULL"),
@@ -165,6 +166,18 @@ def test_out(program: Program) -> None:
     got = program.both(A, B, out=(product, None))
     assert got[0] is product and got[1] is not total
     np.testing.assert_array_equal(got[1], A + B)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (np.ma.masked_array(A), r"its mask would be lost; pass x\.data"),
+        (A.astype(">f4"), r"got a float32 array of shape \(8,\), in the other byte order; pass np\.empty"),
+    ],
+)
+def test_refused_out(program: Program, out: object, message: str) -> None:
+    with pytest.raises(pd.InvalidArgumentError, match=f"out 0: .*{message}"):
+        program.mul(A, B, out=out)
 
 
 @pytest.mark.parametrize("shift", [0, 1, 3])
