@@ -122,16 +122,18 @@ class Assignments(Expressions):
     def check_name(self, target: ast.Name) -> None:
         """Raise CompileError for a variable that would hide memory, or a value known when the kernel is compiled."""
         name, old = target.id, self.environment.get(target.id)
+        remedy = "give the variable another name"
         if isinstance(old, MemoryRef):
             if old.parameter:
                 kind = "a view"
             else:
                 kind = described(old) if old.is_private else "workgroup memory"
+                remedy += "; to exchange two arrays, use one with a first dimension of 2, and an index"
         elif name in self.static_names:
             kind = "known when the kernel is compiled"
         else:
             return
-        raise self.error(target, f"'{name}' is {kind}, and cannot be assigned", "give the variable another name")
+        raise self.error(target, f"'{name}' is {kind}, and cannot be assigned", remedy)
 
     static_names: frozenset[str] = frozenset()
     """Parameters whose values are known when the kernel is compiled."""
