@@ -81,8 +81,9 @@ cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape
         real = ".real" if array.dtype.kind == "c" != kind.dtype.kind else ""  # astype() drops imaginary parts
         return f"got {array_text(array)}; pass x{real}.astype({dtype_text(kind.dtype)})"
     if array.ndim != rank:
-        return (f"got rank {array.ndim}, shape {array.shape}; "
-                f"pass x.reshape({shape}) if the elements are meant to be the same")
+        # reshape infers one size only, so that a remedy with more unknown sizes states none.
+        remedy = f"pass x.reshape({shape})" if shape.count("-1") < 2 else f"reshape it to {rank} sizes"
+        return f"got rank {array.ndim}, shape {array.shape}; {remedy} if the elements are meant to be the same"
     return None
 
 

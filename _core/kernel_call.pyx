@@ -43,7 +43,8 @@ cdef class KernelCall:
 
     Subclasses define three methods. `call_unbound(args)` makes the calls before `bind`, and those with another number
     or type of arguments. `arranged(args, named)` returns all arguments in order, of which `named` are given by name.
-    `explained(error)` returns the exception to raise for a KernelError or an InvalidArgumentError of the function.
+    `explained(error, args)` returns the exception to raise for a KernelError or an InvalidArgumentError of a call of
+    the function with `args`.
     """
 
     cdef int is_bound          # set once; the other fields do not change afterwards
@@ -111,7 +112,7 @@ cdef object call(PyObject* callable, PyObject* positional, PyObject* named):
     try:
         PyObject_Vectorcall(self.function, arguments, count, <PyObject*>NAMES)
     except (KernelError, InvalidArgumentError) as error:
-        raise self.explained(error) from None
+        raise self.explained(error, args) from None
     return None
 
 

@@ -162,7 +162,7 @@ class Kernel(KernelCall, KernelSource):
             # A compiled function has results: `out` stores them in the views that the kernel writes.
             function(*args, *counts, out=_written(args, written))
         except (KernelError, InvalidArgumentError) as error:
-            raise self.explained(error) from None
+            raise self.explained(error, args) from None
 
     def call_unbound(self, args: tuple[Any, ...]) -> None:
         """Run the kernel over its own grid on arguments of any kind.
@@ -194,11 +194,13 @@ class Kernel(KernelCall, KernelSource):
             # A compiled function has results: `out` stores them in the views that the kernel writes.
             function(*args, out=_written(args, written))
         except (KernelError, InvalidArgumentError) as error:
-            raise self.explained(error) from None
+            raise self.explained(error, args) from None
 
-    def explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
-        """Return the error of a call with the text and source line of the failed assertion; the same error if it is not
-        one of an assertion.
+    def explained(
+        self, error: KernelError | InvalidArgumentError, args: tuple[Any, ...]
+    ) -> KernelError | InvalidArgumentError:
+        """Return the error of a call with `args` in the words of the kernel: the text and source line of a failed
+        assertion, or the name of a view that cannot be written. Other errors are returned unchanged.
 
         A workgroup on a CPU returns the error code of the assertion. Other devices finish the kernel, and the program's
         InvalidArgumentError has the text of the assertion.
@@ -206,12 +208,24 @@ class Kernel(KernelCall, KernelSource):
         asserts = self.launched.asserts  # error code → text
         if isinstance(error, InvalidArgumentError):  # of a device other than a CPU
             text = next((text for text in asserts.values() if text in str(error)), None)
-            return error if text is None else KernelError(f"{text}, in '{self.name}'")
+            return (self._unwritable(args) or error) if text is None else KernelError(f"{text}, in '{self.name}'")
         text = asserts.get(error.code or 0)
         if text is None:
             return error
         message = f"{text}, in workgroup {error.workgroup} of '{self.name}'"
         return KernelError(message, error.executable, error.export, error.workgroup, error.code)
+
+    def _unwritable(self, args: tuple[Any, ...]) -> InvalidArgumentError | None:
+        """Return the error for an array that the kernel cannot change in place; None if all can be changed."""
+        for index in self.written:
+            array, name = args[index], self.passed[index].name
+            if isinstance(array, np.ndarray) and not (array.flags.c_contiguous and array.flags.writeable):
+                state = "read-only" if array.flags.c_contiguous else "not contiguous"
+                after = f", and copy it back after the call: {name}[...] = c" if array.flags.writeable else ""
+                return InvalidArgumentError(
+                    f"kernel '{self.name}' writes '{name}', which is {state}; pass a copy, c = {name}.copy(){after}"
+                )
+        return None
 
     def _device(self, args: tuple[Any, ...]) -> str:
         """Return the name of the device of the first view among the arguments: "cpu" for an array in host memory."""

@@ -74,6 +74,22 @@ def test_arrays_and_buffers_without_elements(name: str) -> None:
     assert buffer.download().shape == (0,)
 
 
+def test_arrays_that_cannot_be_written_or_have_another_rank() -> None:
+    x = np.ones((3, 4), np.float32)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    softmax = example().softmax
+    for _ in range(2):  # the first call compiles the kernel
+        with pytest.raises(pd.InvalidArgumentError) as caught:
+            softmax(x, np.ones((4, 3), np.float32).T)
+        assert "writes 'y', which is not contiguous; pass a copy, c = y.copy(), and copy it back" in str(caught.value)
+        with pytest.raises(pd.InvalidArgumentError, match=r"'y', which is read-only; pass a copy, c = y\.copy\(\)$"):
+            softmax(x, frozen)
+        with pytest.raises(pd.InvalidArgumentError, match=r"argument 1 'y': .*got rank 1.*; reshape it to 2 sizes if"):
+            softmax(x, np.ones(12, np.float32))
+        softmax(x, x.copy())
+
+
 def test_an_array_that_is_read_and_written() -> None:
     x = np.arange(100, dtype=np.float32)
     example().saxpy(2.0, x, x)
@@ -115,7 +131,7 @@ def test_sizes_that_differ() -> None:
         example().saxpy(1.0, np.zeros(3, np.float32))
     read_only = np.zeros(3, np.float32)
     read_only.flags.writeable = False
-    with pytest.raises(pd.InvalidArgumentError, match="out"):
+    with pytest.raises(pd.InvalidArgumentError, match="'y', which is read-only"):
         example().saxpy(1.0, np.zeros(3, np.float32), read_only)
 
 
