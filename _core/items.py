@@ -18,7 +18,9 @@ Submit = Callable[..., concurrent.futures.Future[Any]]
 
 
 def arguments_of(item: Any) -> tuple[Any, ...]:
-    """Return the arguments of an item: a tuple of them, or the only one."""
+    """Return the arguments of an item: a tuple of them, or the only one. Raise InvalidArgumentError for a list."""
+    if type(item) is list:
+        raise InvalidArgumentError("expected a tuple of arguments, or the only argument, got a list: give a tuple")
     return item if type(item) is tuple else (item,)
 
 

@@ -296,11 +296,15 @@ cdef class BatchTask(Task):
 def submit_many(Function function not None, items, priority, workers, on_error):
     """Start one call per item and return one Future for all; the parameters are those of Function.submit_many()."""
     cdef bint is_returned = returns_errors(on_error)
-    cdef list given = [arguments_of(item) for item in each_of(items)]
+    cdef list listed = list(each_of(items))
+    start_one = partial(function.submit, priority=priority, workers=workers)
+    if list in map(type, listed):  # a list is no item: all_of() refuses it, with its index
+        return all_of(start_one, listed, is_returned)
+    cdef list given = [arguments_of(item) for item in listed]
     # A host command may sleep, and would occupy a pool thread if it ran as a part of a batch.
     cdef bint may_block = pyd_function_may_block(function.module.program, function.index)
     if not given or may_block or any(map(has_futures, given)):  # start_many() needs items, none with futures
-        return all_of(partial(function.submit, priority=priority, workers=workers), given, is_returned)
+        return all_of(start_one, given, is_returned)
     return CallFuture(start_many(function, given, is_returned, priority, workers))
 
 

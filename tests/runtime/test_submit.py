@@ -217,6 +217,21 @@ def test_many(program: Any) -> None:
     np.testing.assert_array_equal(pairs[9][1], items[9][0] + items[9][1])
 
 
+def test_a_list_is_no_item(program: Any) -> None:
+    x, y = rows(2, 0)
+    message = "item 1: expected a tuple of arguments, or the only argument, got a list: give a tuple"
+    with pytest.raises(pd.InvalidArgumentError, match=message):
+        list(program.chain.map([(x, y), [x, y]]))
+    with pytest.raises(pd.InvalidArgumentError, match=message):
+        program.chain.submit_many([(x, y), [x, y]])
+    for outcomes in (
+        list(program.chain.map([(x, y), [x, y]], on_error="return")),
+        program.chain.submit_many([(x, y), [x, y]], on_error="return").result(60),
+    ):
+        np.testing.assert_array_equal(outcomes[0], chain(x, y))
+        assert isinstance(outcomes[1], pd.InvalidArgumentError) and message in str(outcomes[1])
+
+
 def test_many_with_failures(device: Any) -> None:
     builder = programs.Builder([programs.Export("fifth", "return X == 4 ? 77 : 0;", 1)])
     f = builder.function("fifth", "(tensor<?xf32>) -> tensor<?xf32>")
