@@ -170,3 +170,15 @@ def test_compiled_with_the_fastest(measured: list[list[str]]) -> None:
     assert len(measured) == 1
     with pytest.raises(pd.InvalidArgumentError, match=r"size n is not known; give inputs=\{'x'"):
         pd.compile(kernel, targets="cpu", tune=1)
+
+
+@pytest.mark.parametrize("options", [{"tune": 0}, {}])
+def test_shapes_for_a_kernel_without_configurations(options: dict[str, Any]) -> None:
+    @pd.kernel(workgroup=64)
+    def doubled(x: Vector, y: Vector) -> None:
+        i = pd.global_id(0)
+        if i < x.shape[0]:
+            y[i] = 2 * x[i]
+
+    with pytest.raises(pd.InvalidArgumentError, match="and inputs= with tune= for kernels with configs="):
+        pd.compile(doubled, cpu="native", inputs={"x": (100,)}, **options)

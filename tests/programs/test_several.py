@@ -90,7 +90,7 @@ def test_a_state_does_not_change_the_array_that_it_is_set_to() -> None:
 @pytest.mark.parametrize("source", [both, [doubled, both], both.mlir()], ids=["program", "list", "text"])
 @pytest.mark.parametrize("options", [{"constants": {"x": np.ones(4, np.float32)}}, {"inputs": {"x": (4,)}}])
 def test_options_for_models_of_onnx(source: Any, options: Any) -> None:
-    with pytest.raises(pd.InvalidArgumentError, match="inputs= and constants= are for ONNX models; state the shapes"):
+    with pytest.raises(pd.InvalidArgumentError, match="inputs= and constants= are for ONNX models, and inputs= with"):
         pd.compile(source, **options)
 
 

@@ -73,7 +73,8 @@ def _check_inputs(frontend: Frontend | None, options: ReadOptions) -> None:
     """Raise InvalidArgumentError if `inputs` or `constants` are given for a source that they do not apply to."""
     if (options.inputs or options.constants) and (frontend is None or not frontend.takes_inputs):
         raise InvalidArgumentError(
-            "inputs= and constants= are for ONNX models; state the shapes and values in the program itself"
+            "inputs= and constants= are for ONNX models, and inputs= with tune= for kernels with configs=; state the "
+            "shapes and values in the program itself"
         )
 
 
