@@ -63,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--peer", default="", metavar="NAME[=FILE],...",
-        help="other systems to measure: iree, onnxruntime; FILE is their program, if they cannot read the first FILE",
+        help="other systems to measure: iree, onnxruntime, openvino; FILE is their program, if they cannot read the "
+        "first FILE",
     )  # fmt: skip
     parser.add_argument(
         "--profile", action="store_true", help="print also how long each dispatch takes; always on with --compare"

@@ -119,8 +119,8 @@ def backend(
     """
     if mode is not None:
         raise InvalidArgumentError(
-            f"mode={mode!r}: the backend 'pydispatch' has no modes; leave it out, or state options={{'tune': SECONDS}} "
-            "for choices by measurement"
+            f"mode={mode!r}: the backend 'pydispatch' has no modes; leave it out, or choose by measurement: "
+            "options={'cpu': 'native', 'tune': SECONDS}"
         )
     import torch
     from functorch.compile import make_boxed_func

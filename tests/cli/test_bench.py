@@ -150,6 +150,13 @@ def test_refused_modes(words: list[str], message: str, capsys: pytest.CaptureFix
     assert message in capsys.readouterr().err
 
 
+def test_the_help_names_every_peer(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--help"])
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in peer.names())
+
+
 @pytest.mark.peer
 def test_iree(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", files["source"], *INPUTS, *QUICK, "--peer=iree"]) == 0
