@@ -331,13 +331,13 @@ class Statements(Assignments):
         signature = inspect.signature(function)
         by_name = {keyword.arg or "**": self.argument(node, self.evaluate(keyword.value)) for keyword in node.keywords}
         try:
-            given = signature.bind(*(self.argument(node, entity) for entity in arguments), **by_name).arguments
+            values = signature.bind(*(self.argument(node, entity) for entity in arguments), **by_name).arguments
         except TypeError as error:
-            plain = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+            plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
             call = f"{function.__name__}{inspect.Signature(plain)}"
             raise self.error(node, f"'{function.__name__}': {error}", f"write {call}") from None
-        defaults = {name: known(each.default) for name, each in signature.parameters.items() if name not in given}
-        return {**given, **defaults}
+        defaults = {name: known(p.default) for name, p in signature.parameters.items() if name not in values}
+        return {**values, **defaults}
 
     def argument(self, node: ast.Call, entity: Entity) -> Entity:
         """Return the value that a parameter gets for an argument of a call: the argument, unless overridden."""

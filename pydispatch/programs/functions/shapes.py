@@ -126,7 +126,7 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
     """Reverse the order of elements along axes; along all without `axis`."""
     x = trace.tensor_of(a)
-    axes = range(x.rank) if axis is None else [axis_of(trace, each, x) for each in axes_of(axis) or ()]
+    axes = range(x.rank) if axis is None else [axis_of(trace, stated, x) for stated in axes_of(axis) or ()]
     return Array(trace, indexing.reverse(trace, x, shapes.axes_of(trace, axes, x.rank)))
 
 
