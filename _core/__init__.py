@@ -11,10 +11,10 @@ from importlib.util import spec_from_file_location
 from types import ModuleType
 
 MODULES = (
-    "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "driver", "elf", "function",
-    "handles", "host_command", "kernel_call", "linking", "memory", "peak", "plan", "plan_data", "planned", "plugin",
-    "prepared", "prepared_procedure", "procedure", "program", "public", "sched", "signals", "state", "status",
-    "submit", "submit_procedure", "target", "task", "timing", "timing_procedure", "trace",
+    "arrays", "artifact", "binding", "bound", "capi", "condition", "derived", "device", "dlpack", "driver", "elf",
+    "function", "handles", "host_command", "kernel_call", "linking", "memory", "peak", "plan", "plan_data",
+    "planned", "plugin", "prepared", "prepared_procedure", "procedure", "program", "public", "sched", "signals",
+    "state", "status", "submit", "submit_procedure", "target", "task", "timing", "timing_procedure", "trace",
 )  # fmt: skip
 """Modules of this package that are compiled into one extension file."""
 

@@ -278,7 +278,7 @@ class _Collector:
 
     def close(self) -> None:
         """Let the thread end once all batches have run. Later requests raise Error."""
-        with self._changed:
+        with self._lock:  # not `_changed`, which an exception of a signal's handler could leave locked
             self._is_closed = True
             self._changed.notify()
 

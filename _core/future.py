@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pydispatch._core.condition import Condition
 from pydispatch._core.pickling import refuse
 from pydispatch._core.process_lock import process_lock
 
@@ -35,6 +36,8 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
     def __init__(self) -> None:
         """Create the future of a call that has not ended."""
         super().__init__()
+        # The class is replaced, not the object: another thread of a CallFuture may have acquired its lock already.
+        self._condition.__class__ = Condition
         _futures.add(self)
 
     def cancel(self) -> bool:
@@ -54,7 +57,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
         Return whether its callbacks must be called, which may submit calls whose futures are not abandoned yet.
         """
-        self._condition = threading.Condition()  # a thread of the parent may hold the lock of the old one
+        self._condition = Condition()  # a thread of the parent may hold the lock of the old one
         is_unfinished = self._state in (PENDING, RUNNING)
         if is_unfinished:
             self._state = CANCELLED

@@ -5,6 +5,8 @@ A workgroup counts itself, so that "early" means a count of workgroups and not o
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import hooked
@@ -161,3 +164,16 @@ def test_closing_afterwards(artifact: Artifact) -> None:
     device.close()
     assert ran(program.ask(10)) == 10
     assert isinstance(device, type(pd.device("cpu")))
+
+
+def test_the_condition_of_a_future_is_released() -> None:
+    """A handler raises when the lock of the condition has been acquired, and the `with` block has not begun."""
+    lock = threading.RLock()
+    lock.acquire()
+    raise_signal = getattr(ctypes.CDLL(None), "raise")  # runs no handler, unlike that of `signal`
+    enter = functools.partial(raise_signal, signal.SIGINT.value)
+    wrapped: Any = SimpleNamespace(acquire=None, release=None, __enter__=enter, __exit__=lock.__exit__)
+    condition = type(pd.Future()._condition)(wrapped)
+    with pytest.raises(KeyboardInterrupt), condition:
+        pass
+    assert not lock._is_owned()  # type: ignore[attr-defined]

@@ -1,0 +1,3 @@
+import threading
+
+class Condition(threading.Condition): ...
