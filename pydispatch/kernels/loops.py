@@ -391,6 +391,7 @@ class Loops(Statements):
         # The iteration arguments. A flag for each kind of early exit is false at first.
         exits = {name for statement in node.body for name in exits_of(statement)}
         flags = sorted(exits & {BREAK, RETURN})
+        flag_of_outer_loop = self.environment.pop(BREAK, None)
         for name in flags:
             self.environment[name] = self.writer.constant(value=False, type="i1")
         carried = [*self.carried(node), *flags]
@@ -432,6 +433,8 @@ class Loops(Statements):
         outer.has_effects = True
         self._after_loop(node, carried, results[len(counters) :])
         self.environment.pop(BREAK, None)  # it was for this loop only; RETURN guards the statements after the loop, too
+        if flag_of_outer_loop is not None:
+            self.environment[BREAK] = flag_of_outer_loop
 
     def _unless_exited(self, condition: Scalar | Literal, flags: Sequence[str]) -> Scalar | Literal:
         """Emit the condition of the next iteration: the loop's own `condition`, and no exit flag of `flags` is set."""

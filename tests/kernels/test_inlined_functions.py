@@ -165,6 +165,17 @@ def returns_where_a_known_condition_holds(x: Any) -> Any:
     return t
 
 
+def breaks_where_a_known_condition_holds(x: Any) -> Any:
+    n = 0.0
+    while n < 5:
+        n += 1.0
+        while n < x:
+            n += 1.0
+        if KNOWN < 0:
+            break
+    return n
+
+
 def has_defaults_and_names(x: Any) -> Any:
     return scaled(x) + scaled(s=4.0, v=x) + scaled(x, offset=(1.0, x))
 
@@ -180,7 +191,7 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
     is_assigned_in_a_loop, decides_in_a_loop, moves_in_a_loop, ends_a_loop, is_returned_after_a_loop, is_a_named_tuple,
     is_an_item_of_a_tuple, is_a_function, takes_the_type_of_its_condition, is_the_same_in_both_branches,
     returns_in_an_inner_condition, returns_the_same_in_both_branches, returns_between_assignments,
-    returns_where_a_known_condition_holds, has_defaults_and_names,
+    returns_where_a_known_condition_holds, breaks_where_a_known_condition_holds, has_defaults_and_names,
 ]  # fmt: skip
 
 
