@@ -191,7 +191,8 @@ class Network:
     def check(self, cpu: str = "native", workers: int = 2) -> str:
         """Compiles and runs it; what its dispatches are called."""
         program = pd.device(f"cpu?workers={workers}").load(
-            pd.compile(self.text(), targets="cpu", cpu=cpu), parameters={"m": self.parameters}
+            pd.compile(self.text(), targets="cpu", cpu=cpu),
+            parameters={"m": self.parameters} if self.parameters else None,
         )
         found = program.f(self.x)
         np.testing.assert_allclose(found, self.y, rtol=2e-4, atol=2e-4 * max(1.0, float(np.abs(self.y).max())))
