@@ -262,9 +262,12 @@ cdef list arguments_of(Context context, const pyd_host_command_t* command):
     return arguments
 
 
-def require_none(result):
-    """Raise InvalidArgumentError for a result of a host command: its results are operands that it writes."""
-    if result is not None:
+def check_result(result, list operands):
+    """Raise InvalidArgumentError for a result of a host command: its results are operands that it writes.
+
+    It may return an operand, as `np.multiply(x, 2, out=x)` does.
+    """
+    if result is not None and not any([result is operand for operand in operands]):
         raise InvalidArgumentError(
             f"it has returned an object of class {type(result).__name__}, which is not used; write into the operands "
             "(y[...] = value, or y.upload(value) if they are buffers of a device) and return None")
@@ -284,8 +287,8 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
     cdef list given = arguments_of(context, command)
     outer = sys.exc_info()[1]  # the exception that is being handled now, or None
     try:
-        require_none(
-            PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL))
+        check_result(
+            PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL), given)
     except BaseException as error:
         clear_frames(error, outer)
         detach(given)  # arrays that the function has stored

@@ -308,6 +308,11 @@ def test_values_that_are_returned(device: Any, one: pd.Artifact, command: Any, k
     np.testing.assert_array_equal(program.untouched(x), x + x)
 
 
+def test_an_operand_may_be_returned(device: Any, one: pd.Artifact) -> None:
+    program = loaded(device, one, command=lambda context, x: np.multiply(x, 3, out=x))
+    np.testing.assert_array_equal(program.f(np.ones(4, np.float32)), np.full(4, 3, np.float32))
+
+
 def test_arrays_that_are_kept(device: Any, one: pd.Artifact) -> None:
     kept: list[Any] = []
     program = loaded(device, one, command=lambda context, x: kept.append(x[1:]))

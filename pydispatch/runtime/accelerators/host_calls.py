@@ -13,7 +13,7 @@ import numpy as np
 from pydispatch._core.arrays import type_of
 from pydispatch._core.commands import Custom
 from pydispatch._core.host_command import Context as CommandContext
-from pydispatch._core.host_command import Native, require_none, scalar_of
+from pydispatch._core.host_command import Native, check_result, scalar_of
 from pydispatch._core.trace import Kind
 from pydispatch.errors import CommandError, InvalidArgumentError
 from pydispatch.formats.program.opcodes import Access
@@ -236,7 +236,7 @@ class HostCalls:
                         next(next_scalars) if operand.sizes is None else next(next_tensors)
                         for operand in linked.operands
                     ]
-                    require_none(linked.function(context, *operands))
+                    check_result(linked.function(context, *operands), operands)
         except Exception as error:
             name = self.names.get(function)  # functions that procedures run have no name
             where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"
