@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.torch.archive import Model, StoredArray
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
+from pydispatch.frontends.torch.guards import check_guards
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes import CONVERSIONS, SHARING, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
@@ -164,6 +165,10 @@ class _Program:
                 sizes.append((f"argument '{name}' has {{a}} elements along axis {axis}", n, size))
         for what, declared_size, size in sizes:
             self._check_size(what, declared_size, size)
+        shapes = {name: x.shape for name, x in zip(names, arguments, strict=True) if isinstance(x, Tensor)}
+        graph_names = map(_name, user_inputs)  # those of parts of a list or dict, such as x_0
+        shapes |= {name: x.shape for name, x in zip(graph_names, arguments, strict=True) if isinstance(x, Tensor)}
+        check_guards(self.b, self.program.guards, shapes)
         return arguments
 
     def _input(self, spec: GraphInput, name: str) -> Input:

@@ -376,8 +376,39 @@ def test_strides_and_offsets_are_those_in_the_file(operator: str, arguments: tup
     np.testing.assert_array_equal(results[1], [0, 3])
 
 
-def test_a_call_has_as_many_parts_as_the_model() -> None:
-    main = pd.device("cpu").load(pd.compile(FOLDER / "split_by_sizes.pt2")).main
+def _with_guards(name: str, guards: list[str], path: Path) -> Any:
+    """The function of a model whose guards are others."""
+    path.write_bytes(changed(name, MODEL, set_at("guards_code", value=guards)))
+    return pd.device("cpu").load(pd.compile(path)).main
+
+
+SIZE = "L['inputs'][0].size()[0]"
+
+
+@pytest.mark.parametrize(("guard", "rows"), [
+    (f"({SIZE} % 5) == 0", 9), (f"{SIZE} < 10", 10), (f"-1*{SIZE} >= -10 + 1", 10),
+    (f"max(3, {SIZE} // 2, 1) <= 4", 10), (f"{SIZE} > 9 and 6 >= {SIZE} - {SIZE} % 2 - 4", 9),
+])  # fmt: skip
+def test_guards_are_checked_in_calls(guard: str, rows: int, tmp_path: Path) -> None:
+    main = _with_guards("split_by_sizes", [guard], tmp_path / "model.pt2")
+    shown = r"do not satisfy .*inputs\[0\]\.size\(\)\[0\].*, which PyTorch's export has assumed"
+    with pytest.raises(pd.InvalidArgumentError, match=shown):
+        main(np.ones((rows, 4), np.float32))
+    main(np.ones((19 - rows, 4), np.float32))
+
+
+@pytest.mark.parametrize("guard", [
+    f"{SIZE} != 10", f"{SIZE} > 11 or {SIZE} < 2", f"{SIZE} >= 2", f"math.trunc(0.1*{SIZE}) > 8", f"{SIZE} // 0 > 8",
+    "L['x'].size()[0] > 30", "L['inputs'][0].size()[7] > 30", f"{SIZE} > {'9' * 40}", "1 > 3", "(", "(" * 9000,
+    "a" * 5000,
+])  # fmt: skip
+def test_guards_that_are_not_checked(guard: str, tmp_path: Path) -> None:
+    main = _with_guards("split_by_sizes", [guard], tmp_path / "model.pt2")
+    main(np.ones((10, 4), np.float32))
+
+
+def test_a_call_has_as_many_parts_as_the_model(tmp_path: Path) -> None:
+    main = _with_guards("split_by_sizes", [], tmp_path / "model.pt2")
     message = r"f32\[s\d+, 4\] is split along axis 0 into 4 parts; the model has 3"
     with pytest.raises(pd.InvalidArgumentError, match=message):
         main(np.ones((13, 4), np.float32))

@@ -178,7 +178,7 @@ def test_writes_to_what_only_the_sizes_of_a_call_make_a_view_are_refused() -> No
 
     rows = ({0: torch.export.Dim("rows", min=2)},)
     program = torch.export.export(Call(write), (torch.randn(3, 4),), dynamic_shapes=(rows,))
-    with pytest.raises(pd.CompileError, match=r"add_: .* may or may not be shared with another tensor\n.*run_decomp"):
+    with pytest.raises(pd.CompileError, match=r"add_: .* another tensor may or may not share.*\n.*run_decomp"):
         pd.compile(program)
     loaded = pd.device("local-sync").load(pd.compile(program.run_decompositions()))
     x = torch.randn(5, 4)
