@@ -19,7 +19,7 @@ def stage(body: Body, number: int, real: Value, imaginary: Value, factors: list[
         f"{name}:2 = iree_linalg_ext.fft ins({', '.join(map(str, given))} : {body.type_of(*given)}) "
         f"outs({real}, {imaginary} : {types}) : {types}"
     )
-    return Value(f"{name}#0", real.shape, real.element, 1), Value(f"{name}#1", real.shape, real.element, 1)
+    return real._replace(name=f"{name}#0"), imaginary._replace(name=f"{name}#1")
 
 
 def fourier(body: Body, batch: Sequence[int], stages: int, element: str, rng: random.Random) -> None:
