@@ -33,8 +33,12 @@ other, and programs compute the same without these assumptions."""
 def check_guards(builder: Builder, guards: Iterable[str], shapes: Mapping[str, Shape]) -> None:
     """Add checks to the function that fail a call whose sizes do not satisfy a guard.
 
-    Guards that compare a size with at most `_LEAST_TRACED`, or that have operations other than those of sizes, are not
-    checked.
+    These guards are not checked:
+
+    - Comparisons with a number from 1 to `_LEAST_TRACED`.
+    - Orders of quotients, such as 3 * (n // 3) < n. They state how many windows a pooling has, which the program
+      computes for any size.
+    - Guards with other operations than those of sizes.
 
     Args:
         builder: Builder of the function, whose arguments are declared.
@@ -47,6 +51,9 @@ def check_guards(builder: Builder, guards: Iterable[str], shapes: Mapping[str, S
                 left, right = (_evaluated(side, shapes) for side in (comparison.left, comparison.comparators[0]))
                 compare = _COMPARISONS[type(comparison.ops[0])]
             except (LookupError, ArithmeticError, RecursionError):
+                continue
+            is_order = not isinstance(comparison.ops[0], ast.Eq)
+            if is_order and any(isinstance(node, ast.FloorDiv) for node in ast.walk(comparison)):
                 continue
             bounds = [side for side in (left, right) if isinstance(side, int)]
             if len(bounds) == 2 or any(0 < bound <= _LEAST_TRACED for bound in bounds):

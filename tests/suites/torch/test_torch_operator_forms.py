@@ -235,7 +235,7 @@ EXTREME = np.array([0.0, 2.0**-23, 2.0**-22, 1 - 2.0**-22, 1 - 2.0**-23], np.flo
 @pytest.fixture
 def _extreme(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let operators draw EXTREME instead of uniform random numbers."""
-    monkeypatch.setattr(random, "_unit", lambda t, shape: t.b.constant(EXTREME))
+    monkeypatch.setattr(random, "_unit", lambda builder, shape: builder.constant(EXTREME))
 
 
 @pytest.mark.usefixtures("_extreme")
