@@ -141,6 +141,17 @@ def test_intermediate_that_is_quantized_is_clamped_and_rounded() -> None:
     assert np.abs(run(text, p).astype(int) - expected.astype(int)).max() <= 1
 
 
+def test_number_that_is_rounded_up_beyond_the_largest_one_is_clamped() -> None:
+    code = dequantize("x", "p", "0.5", 128, "u")
+    rounded = "%t0 = math.roundeven %bx : f32\n linalg.yield %t0 : f32"
+    code += elementwise(rounded, {"%x": ("f32", "(i, j)")}, "f32", "y") + quantize("r", "y", "0.5", 128, "u")
+    text, p = function(f"%p: {BYTE}", code), stored(6, "u")
+    p[0, :3] = 255, 254, 0  # 63.5 is rounded to 64, and 64 / 0.5 + 128 is 256
+    assert not has_floats(text)
+    expected = requantized(np.round((p - 128.0) * 0.5), 0.5, 128, "u")
+    np.testing.assert_array_equal(run(text, p).view(np.uint8), expected)
+
+
 @pytest.mark.parametrize("scale", ["1.0e-30", "0x7FC00000", "0.0"])
 def test_scales_out_of_range_keep_the_written_order(scale: str) -> None:
     code = dequantize("x", "p", "0.37", 100, "u") + quantize("r", "x", scale, 0, "u")

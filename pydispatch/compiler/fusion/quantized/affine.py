@@ -116,6 +116,8 @@ class Real:
         """The least and the greatest value of the number."""
         low, high = self.unclamped_range
         low, high = (min(max(bound, self.low), self.high) for bound in (low, high))
+        if self.rounded:  # half to even: the greatest value may be above the bound before rounding
+            low, high = float(np.rint(low)), float(np.rint(high))
         return low + self.shift, high + self.shift
 
     @property
