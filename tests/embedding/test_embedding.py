@@ -61,7 +61,8 @@ def test_loads_leave_nothing_behind(probe: ModuleType, pdx: Path) -> None:
     for _ in range(60):
         assert probe.crew(str(pdx), b"", 100, 4, 2) == (0, 0)
     after = state()
-    assert after[1:] == before[1:]
+    # Threads and files that earlier tests have left may end meanwhile.
+    assert all(n <= m for n, m in zip(after[1:], before[1:], strict=True)), (before, after)
     assert after[0] <= before[0] + 8  # arenas of the C library for new threads
     assert device.memory()["live_blocks"] == blocks
 
