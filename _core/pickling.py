@@ -12,7 +12,7 @@ INSTEAD = {
     "device": "pickle its name, and open it with pydispatch.device() in the other process",
     "future": "pickle its result()",
 }
-"""What to pickle in the place of each kind of objects."""
+"""Kind of an object that cannot be pickled → what to do instead."""
 
 
 def refuse(kind: str) -> NoReturn:

@@ -94,8 +94,8 @@ class Device(Protocol):
             name: The name of the command in programs.
             function: `f(context, *operands)` in Python, or a C function of `pydispatch/host_command.h`. On the CPU, a
                 tensor is a NumPy array over its memory, valid until the function returns and read-only unless the
-                program declares it written; a scalar is a number. A function in Python returns None or an
-                operand. It is called on any thread.
+                program declares it written; a scalar is a number. A function in Python returns None or an operand.
+                It is called on any thread.
             context: An address or ctypes object that is passed to a C function; None for a null pointer.
             priority: Providers of higher priority are searched first; of equal priority, the one added last is.
             synchronous: Whether all earlier work is complete when the command is called. If False, the command enqueues

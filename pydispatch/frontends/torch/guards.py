@@ -38,7 +38,7 @@ def check_guards(builder: Builder, guards: Iterable[str], shapes: Mapping[str, S
     - Comparisons with a number from 1 to `_LEAST_TRACED`.
     - Orders of quotients, such as 3 * (n // 3) < n. They state how many windows a pooling has, which the program
       computes for any size.
-    - Guards with other operations than those of sizes.
+    - Guards that divide by a size, which may be 0, or that have other operations than those of sizes.
 
     Args:
         builder: Builder of the function, whose arguments are declared.
@@ -83,9 +83,9 @@ def _evaluated(node: ast.expr, shapes: Mapping[str, Shape]) -> Size:
     match node:
         case ast.Constant(value) if type(value) is int and abs(value) < 1 << 62:
             return value
-        case ast.BinOp(_, ast.FloorDiv() | ast.Mod(), ast.Constant(0)):
-            raise LookupError
-        case ast.BinOp(left, op, right):
+        case ast.BinOp(left, ast.FloorDiv() | ast.Mod() as op, ast.Constant(int() as divisor)) if divisor > 0:
+            return _ARITHMETIC[type(op)](_evaluated(left, shapes), divisor)
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() as op, right):
             return _ARITHMETIC[type(op)](_evaluated(left, shapes), _evaluated(right, shapes))
         case ast.UnaryOp(ast.USub(), operand):
             return 0 - _evaluated(operand, shapes)

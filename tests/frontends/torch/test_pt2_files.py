@@ -400,7 +400,8 @@ def test_guards_are_checked_in_calls(guard: str, rows: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("guard", [
     f"{SIZE} != 10", f"{SIZE} > 11 or {SIZE} < 2", f"{SIZE} >= 2", f"math.trunc(0.1*{SIZE}) > 8", f"{SIZE} % 0 > 8",
     "L['x'].size()[0] > 30", "L['inputs'][0].size()[7] > 30", f"{SIZE} > {'9' * 40}", "1 > 3", "(", "(" * 9000,
-    "a" * 5000, f"3 * ({SIZE} // 3) >= {SIZE}",
+    "a" * 5000, f"3 * ({SIZE} // 3) >= {SIZE}", f"{SIZE} // {SIZE} == 7",
+    f"{SIZE} % -3 == 1",
 ])  # fmt: skip
 def test_guards_that_are_not_checked(guard: str, tmp_path: Path) -> None:
     main = _with_guards("split_by_sizes", [guard], tmp_path / "model.pt2")
